@@ -1,0 +1,37 @@
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+# The real data sets that some tests use; those tests skip with a reason where the folder is absent.
+export BRITTLE_DATA ?= $(abspath ../shared/data)
+
+.PHONY: setup demo test lint types bench fuzz clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "brittle needs Python 3.11 or newer, found " + sys.version.split()[0])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,peers,onnx,cluster]'
+	touch $(READY)
+
+demo: setup
+	$(BIN)/python examples/demo.py
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+test: lint types
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+fuzz: setup
+	$(BIN)/python -m benchmarks.fuzz
+
+clean:
+	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

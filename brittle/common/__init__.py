@@ -1,0 +1,1 @@
+"""What every other folder may use: errors, results, safe files, progress."""

@@ -1,0 +1,26 @@
+"""The one error that a user can mend, and the short checks that raise it."""
+
+import math
+
+
+class InputError(ValueError):
+    """Bad input. The message is one line: what it is, its value, what would be right."""
+
+
+def require(condition: bool, message: str) -> None:
+    if not condition:
+        raise InputError(message)
+
+
+def require_count(name: str, value: int, least: int = 1) -> None:
+    """A whole number of at least `least`."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    require(whole and value >= least, f"{name} is {value!r}; it must be a whole number of at least {least}")
+
+
+def require_positive(name: str, value: float) -> None:
+    require(math.isfinite(value) and value > 0, f"{name} is {value!r}; it must be a positive finite number")
+
+
+def require_between(name: str, value: float, low: float, high: float) -> None:
+    require(low <= value <= high, f"{name} is {value!r}; it must lie between {low} and {high}")

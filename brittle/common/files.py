@@ -1,0 +1,103 @@
+"""Files from strangers are read with pickling off and a limit on size; files of ours are written whole or not at all."""
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from brittle.common.errors import InputError, require
+
+LARGEST_ARRAY_BYTES = 8 * 2**30
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[BinaryIO]:
+    """A file that takes its place at `path` only when the block ends without an error."""
+    path = Path(path)
+    require(path.parent.is_dir(), f"{path}: the folder {path.parent} does not exist")
+    require(not path.is_dir(), f"{path}: is a folder; name a file")
+    try:
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(partial, 0o666 & ~_umask())
+        os.replace(partial, path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_npz(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    with replacing(path) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
+
+
+def write_json(path: str | Path, content: Any) -> None:
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    with replacing(path) as stream:
+        stream.write(text.encode())
+
+
+def existing(path: str | Path) -> Path:
+    path = Path(path)
+    require(path.exists(), f"{path}: no such file")
+    require(path.is_file(), f"{path}: is not a file")
+    return path
+
+
+def read_npz(path: str | Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Those of the named arrays that the file holds, as numbers; other arrays are not even opened."""
+    path = existing(path)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+            return {name: _read_member(path, archive, name, members[name]) for name in names if name in members}
+    except zipfile.BadZipFile:
+        raise InputError(f"{path}: is not a complete .npz file (truncated, or not a zip archive)") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def _read_member(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
+    """One array, after its header has been judged: a header may declare any size and any type."""
+    try:
+        with archive.open(info) as stream:
+            version = np.lib.format.read_magic(stream)
+            read_header = (
+                np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            )
+            shape, _, dtype = read_header(stream)
+            _check_header(path, name, shape, dtype, info)
+        with archive.open(info) as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+    except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: array '{name}' cannot be read ({str(error).splitlines()[0]})") from None
+
+
+def _check_header(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype, info: zipfile.ZipInfo) -> None:
+    require(not dtype.hasobject, f"{path}: array '{name}' holds pickled objects; brittle reads plain numbers only")
+    require(dtype.kind in "fiub", f"{path}: array '{name}' has type {dtype}; numbers are needed")
+    size = dtype.itemsize
+    for length in shape:
+        size *= length
+    require(size <= LARGEST_ARRAY_BYTES, f"{path}: array '{name}' declares the shape {shape}, which is too large")
+    require(size <= info.file_size, f"{path}: array '{name}' declares {size} bytes and holds {info.file_size}")

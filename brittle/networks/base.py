@@ -1,0 +1,86 @@
+"""What every network can be asked, whatever it is made of."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from brittle.common.errors import require
+
+
+class Network(ABC):
+    """A classifier of rows of X (n, dim): by the sign of one logit (`classes` is 1), or by the largest of C logits."""
+
+    @property
+    @abstractmethod
+    def dim(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def classes(self) -> int:
+        """1 for a sign network, otherwise the number of logits."""
+
+    @property
+    @abstractmethod
+    def dtype(self) -> torch.dtype: ...
+
+    @abstractmethod
+    def logits(self, X: Tensor) -> Tensor:
+        """(n,) for a sign network, otherwise (n, C)."""
+
+    @abstractmethod
+    def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        """Gradient in x of Σ_k weights_k logit_k at every row: (n, dim); weights (n,) or (n, C)."""
+
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """A trainable copy: a module from (n, dim) to (n,) or (n, C)."""
+
+    @abstractmethod
+    def loaded(self, module: nn.Module) -> "Network":
+        """This kind of network with the parameters of a module that `module()` made."""
+
+    def margins(self, X: Tensor, y: Tensor) -> Tensor:
+        """y N(x), or the logit of the label minus the largest other one; positive where the label is right."""
+        self.check(X, y)
+        logits = self.logits(X)
+        if self.classes == 1:
+            return y.to(logits) * logits
+        rows = torch.arange(len(y))
+        return logits[rows, y] - logits[rows, self._rivals(logits, y)]
+
+    def margin_gradients(self, X: Tensor, y: Tensor) -> Tensor:
+        """Gradient of the margin in x at every row: (n, dim)."""
+        self.check(X, y)
+        if self.classes == 1:
+            return self.logit_gradients(X, y.to(self.dtype))
+        rows, logits = torch.arange(len(y)), self.logits(X)
+        weights = torch.zeros_like(logits)
+        weights[rows, y] = 1
+        weights[rows, self._rivals(logits, y)] = -1
+        return self.logit_gradients(X, weights)
+
+    def accuracy(self, X: Tensor, y: Tensor) -> float:
+        return float((self.margins(X, y) > 0).double().mean())
+
+    def check(self, X: Tensor, y: Tensor | None = None) -> None:
+        """Raise unless the network can judge these examples."""
+        fits = X.ndim == 2 and X.shape[1] == self.dim
+        require(fits, f"the examples have shape {tuple(X.shape)} and the network takes {self.dim} features")
+        if y is None:
+            return
+        require(len(y) == len(X), f"there are {len(y)} labels for {len(X)} examples")
+        if self.classes == 1:
+            require(
+                y.is_floating_point(), "the network has one output and needs the labels -1 and 1, not class numbers"
+            )
+        else:
+            numbers = not y.is_floating_point() and (len(y) == 0 or int(y.max()) < self.classes)
+            require(
+                numbers, f"the network has {self.classes} outputs and needs class numbers from 0 to {self.classes - 1}"
+            )
+
+    @staticmethod
+    def _rivals(logits: Tensor, y: Tensor) -> Tensor:
+        """The most likely wrong class of every row."""
+        return logits.detach().scatter(1, y[:, None], -torch.inf).argmax(1)

@@ -1,0 +1,94 @@
+"""How the papers draw the weights of an untrained two-layer network."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.two_layer import TwoLayer
+
+
+@dataclass(frozen=True)
+class Initialisation(ABC):
+    """A law of (W, b, v). `scale` divides the weights, and the biases too where `scale_biases`."""
+
+    scale: float = 1.0
+    scale_biases: bool = True
+    biases: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive("scale", self.scale)
+
+    def draw(self, dim: int, width: int, rng: Generator, *, ambient: int | None = None) -> TwoLayer:
+        """An untrained float64 network. Data in their span have fewer columns `dim` than their `ambient` dimension."""
+        require_count("dim", dim)
+        require_count("width", width)
+        ambient = dim if ambient is None else ambient
+        require(ambient >= dim, f"the ambient dimension is {ambient}; it must be at least the {dim} columns")
+        W, b, v = self._draw(dim, width, ambient, rng)
+        b = b / self.scale if self.scale_biases else b
+        network = TwoLayer(W / self.scale, b if self.biases else torch.zeros_like(b), self._scaled_output(v))
+        return TwoLayer(network.W, network.b, network.v, start=network)
+
+    def _scaled_output(self, v: Tensor) -> Tensor:
+        return v
+
+    @abstractmethod
+    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]: ...
+
+
+@dataclass(frozen=True)
+class PyTorch(Initialisation):
+    """nn.Linear's default: every entry uniform in ±1/√fan_in; `scale` divides both layers.
+
+    In the span the law of the first layer is the Gaussian of the same variance, which is what its projection on a
+    few directions tends to in high dimension.
+    """
+
+    def _scaled_output(self, v: Tensor) -> Tensor:
+        return v / self.scale
+
+    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+        bound = ambient**-0.5
+        if ambient == dim:
+            W = _uniform((width, dim), bound, rng)
+        else:
+            W = _normal((width, dim), bound / 3**0.5, rng)
+        return W, _uniform((width,), bound, rng), _uniform((width,), width**-0.5, rng)
+
+
+@dataclass(frozen=True)
+class Kaiming(Initialisation):
+    """melamed2023 3.1: w_i ~ N(0, β² I) with β² = 1/d unless given, output weights ±1/√m."""
+
+    beta: float | None = None
+    biases: bool = False
+
+    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+        beta = ambient**-0.5 if self.beta is None else self.beta
+        W = _normal((width, dim), beta, rng)
+        return W, _normal((width,), beta, rng), _signs(width, rng) / width**0.5
+
+
+@dataclass(frozen=True)
+class Lazy(Initialisation):
+    """wang2022 2.1: w_s ~ N(0, I), output weights ±1/√m."""
+
+    biases: bool = False
+
+    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+        return _normal((width, dim), 1.0, rng), _normal((width,), 1.0, rng), _signs(width, rng) / width**0.5
+
+
+def _uniform(shape: tuple[int, ...], bound: float, rng: Generator) -> Tensor:
+    return (2 * torch.rand(shape, generator=rng, dtype=torch.float64) - 1) * bound
+
+
+def _normal(shape: tuple[int, ...], deviation: float, rng: Generator) -> Tensor:
+    return torch.randn(shape, generator=rng, dtype=torch.float64) * deviation
+
+
+def _signs(count: int, rng: Generator) -> Tensor:
+    return torch.randint(0, 2, (count,), generator=rng).double() * 2 - 1

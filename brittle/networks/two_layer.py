@@ -1,0 +1,110 @@
+"""The network of the four papers: N(x) = Σ_j v_j φ(w_j·x + b_j) + c."""
+
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor, nn
+
+from brittle.common.errors import require
+from brittle.networks.base import Network
+
+
+@dataclass(frozen=True, eq=False)
+class TwoLayer(Network):
+    """W (width, dim), b (width,), v (width,), c (), all of one float type; `start` is where training began."""
+
+    W: Tensor
+    b: Tensor
+    v: Tensor
+    c: Tensor = field(default_factory=lambda: torch.tensor(0.0))
+    start: "TwoLayer | None" = None
+
+    def __post_init__(self) -> None:
+        require(self.W.ndim == 2, f"W has shape {tuple(self.W.shape)}; (width, dim) is needed")
+        require(self.W.is_floating_point(), f"W has type {self.W.dtype}; a float type is needed")
+        width, dim = self.W.shape
+        require(
+            width > 0 and dim > 0, f"W has shape {tuple(self.W.shape)}; at least one neuron and one feature are needed"
+        )
+        object.__setattr__(self, "c", torch.as_tensor(self.c).to(self.W))
+        for name, shape in (("b", (width,)), ("v", (width,)), ("c", ())):
+            array = getattr(self, name)
+            fits = tuple(array.shape) == shape
+            require(fits, f"{name} has shape {tuple(array.shape)}; {shape} is needed for W of shape {(width, dim)}")
+            require(array.dtype == self.W.dtype, f"{name} has type {array.dtype} and W has {self.W.dtype}")
+        if self.start is not None:
+            same = self.start.W.shape == self.W.shape
+            require(same, f"W0 has shape {tuple(self.start.W.shape)} and W has {tuple(self.W.shape)}; they must agree")
+
+    @property
+    def width(self) -> int:
+        return self.W.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.W.shape[1]
+
+    @property
+    def classes(self) -> int:
+        return 1
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.W.dtype
+
+    @property
+    def squared_norm(self) -> Tensor:
+        """‖θ‖² of all parameters."""
+        return self.W.square().sum() + self.b.square().sum() + self.v.square().sum() + self.c.square()
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether N is 2-homogeneous in its parameters: there is no output bias."""
+        return bool(self.c == 0)
+
+    def preactivations(self, X: Tensor) -> Tensor:
+        """z_ij = w_j·x_i + b_j, (n, width)."""
+        return torch.addmm(self.b, X.to(self.dtype), self.W.T)
+
+    def logits(self, X: Tensor) -> Tensor:
+        return self.preactivations(X).relu_() @ self.v + self.c
+
+    def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        active = (self.preactivations(X) > 0).to(self.dtype)
+        return ((weights.to(self.dtype)[:, None] * active) * self.v) @ self.W
+
+    def to(self, dtype: torch.dtype) -> "TwoLayer":
+        start = None if self.start is None else self.start.to(dtype)
+        return TwoLayer(self.W.to(dtype), self.b.to(dtype), self.v.to(dtype), self.c.to(dtype), start)
+
+    def trained(self, W: Tensor, b: Tensor, v: Tensor, c: Tensor | None = None) -> "TwoLayer":
+        """The network with new parameters that remembers where it started."""
+        start = self.start if self.start is not None else replace(self, start=None)
+        return TwoLayer(W, b, v, self.c if c is None else c, start)
+
+    def scaled(self, factor: float) -> "TwoLayer":
+        """All parameters times the factor; the output scales with its square."""
+        return TwoLayer(self.W * factor, self.b * factor, self.v * factor, self.c * factor**2, self.start)
+
+    def module(self) -> nn.Module:
+        return _Module(self)
+
+    def loaded(self, module: nn.Module) -> "TwoLayer":
+        assert isinstance(module, _Module)
+        values = (module.W, module.b, module.v, module.c)
+        W, b, v, c = (value.detach().clone() for value in values)
+        return self.trained(W, b, v, c)
+
+
+class _Module(nn.Module):
+    """The trainable form of a two-layer network."""
+
+    def __init__(self, network: TwoLayer) -> None:
+        super().__init__()
+        self.W = nn.Parameter(network.W.clone())
+        self.b = nn.Parameter(network.b.clone())
+        self.v = nn.Parameter(network.v.clone())
+        self.c = nn.Parameter(network.c.clone(), requires_grad=not network.homogeneous)
+
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.relu(torch.addmm(self.b, X, self.W.T)) @ self.v + self.c
