@@ -1,4 +1,4 @@
-"""Files from strangers are read with pickling off and a limit on size; files of ours are written whole or not at all."""
+"""Strangers' files are read with pickling off and a limit on size; ours are written whole or not at all."""
 
 import json
 import os

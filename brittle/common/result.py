@@ -6,9 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-
 
 class Result:
     """A frozen dataclass of constant shape that can be written as JSON."""
@@ -22,9 +19,7 @@ def jsonable(value: Any) -> Any:
     """Tensors become lists, infinities and NaN become null (JSON has no word for them)."""
     if hasattr(value, "to_json"):
         return value.to_json()
-    if isinstance(value, torch.Tensor):
-        return jsonable(value.detach().cpu().tolist())
-    if isinstance(value, np.ndarray | np.generic):
+    if hasattr(value, "tolist"):  # tensors and arrays, without importing their libraries
         return jsonable(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None

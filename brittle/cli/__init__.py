@@ -1,0 +1,87 @@
+"""The command line: parse, call, print. One file per command; a file is loaded only when its command is used."""
+
+import os
+import sys
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from brittle.cli.console import complain
+from brittle.common.errors import InputError
+
+COMMANDS = {
+    "data": "Sample, list, fetch and inspect data.",
+    "train": "Train a network by one of the papers' regimes.",
+    "kkt": "Measure how far a network is from a KKT point, or solve for one.",
+    "attack": "Find perturbations that flip a network.",
+    "certify": "Prove how far every example is from flipping.",
+    "bench": "Measure speed and tightness against a reference, as ratios.",
+}
+
+
+class LazyCommands(TyperGroup):
+    """Lists every command, imports only the one that runs: PyTorch takes seconds to load."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in COMMANDS:
+            return args[0], load(args[0]), args[1:]
+        return super().resolve_command(ctx, args)
+
+
+def load(name: str) -> Any:
+    command = typer.main.get_command(import_module(f"brittle.cli.{name}").app)
+    command.name = name
+    return command
+
+
+app = typer.Typer(
+    cls=LazyCommands,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Why is this ReLU network not robust, how non-robust is it exactly, and what would help?",
+    epilog="Exit codes: 0 done, 1 a checked claim does not hold, 2 bad input.",
+)
+
+
+def _listed_only() -> None:
+    """Stands for a command in the list of commands; `LazyCommands` runs the real one."""
+
+
+for _name, _summary in COMMANDS.items():
+    app.command(_name, help=_summary)(_listed_only)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from brittle import __version__
+
+        typer.echo(f"brittle {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True)) -> None:
+    """Options before the command."""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; every mistake of the user's ends in one line and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return (
+            typer.main.get_command(app)(args=arguments or ["--help"], prog_name="brittle", standalone_mode=False) or 0
+        )
+    except InputError as error:
+        complain(str(error))
+        return 2
+    except typer.TyperException as error:
+        complain(getattr(error, "format_message", error.__str__)())
+        return 2
+    except (typer.Abort, KeyboardInterrupt):
+        complain("interrupted")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
