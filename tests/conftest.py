@@ -1,0 +1,26 @@
+"""What many tests share: generators, and the real data where they are."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import settings
+
+# No deadline: a loaded machine is not a bug. Derandomised: a test that passed yesterday passes today.
+settings.register_profile("brittle", deadline=None, derandomize=True, max_examples=40)
+settings.load_profile("brittle")
+
+
+@pytest.fixture
+def rng() -> torch.Generator:
+    return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def mnist_folder() -> Path:
+    """The folder that holds mnist/, or a skip that says what is missing."""
+    root = os.environ.get("BRITTLE_DATA")
+    if not root or not (Path(root) / "mnist" / "train-images-idx3-ubyte.gz").exists():
+        pytest.skip("real MNIST is not there: set BRITTLE_DATA to a folder that holds mnist/")
+    return Path(root)
