@@ -3,6 +3,8 @@
 A row is (name, part): the name becomes the test's id, the part is a small instance that runs in milliseconds.
 """
 
+import torch
+
 from brittle.networks import Kaiming, Lazy, PyTorch
 
 INITIALISATIONS = [
@@ -11,4 +13,13 @@ INITIALISATIONS = [
     ("lazy", Lazy()),
 ]
 
-TABLES = [INITIALISATIONS]
+_rng = torch.Generator().manual_seed(0)
+
+NETWORKS = [
+    ("two layers", PyTorch().draw(4, 7, _rng)),
+    ("two layers, one logit, as a deep network", PyTorch().draw_deep(4, [7], _rng)),
+    ("three layers", PyTorch(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
+    ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
+]
+
+TABLES = [INITIALISATIONS, NETWORKS]

@@ -4,6 +4,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,10 +23,11 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     path = Path(path)
     require(path.parent.is_dir(), f"{path}: the folder {path.parent} does not exist")
     require(not path.is_dir(), f"{path}: is a folder; name a file")
+    require(path.is_file() or not path.exists(), f"{path}: is a device or a pipe; name a file")
     try:
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
     try:
         with os.fdopen(handle, "wb") as stream:
             yield stream
@@ -33,6 +35,9 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             os.fsync(stream.fileno())
         os.chmod(partial, 0o666 & ~_umask())
         os.replace(partial, path)
+    except OSError as error:
+        Path(partial).unlink(missing_ok=True)
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
     except BaseException:
         Path(partial).unlink(missing_ok=True)
         raise
@@ -86,8 +91,9 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.
             shape, _, dtype = read_header(stream)
             _check_header(path, name, shape, dtype, info)
         with archive.open(info) as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
-    except (ValueError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            array = np.lib.format.read_array(stream, allow_pickle=False)
+            return array.astype(array.dtype.newbyteorder("="), copy=False)
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: array '{name}' cannot be read ({str(error).splitlines()[0]})") from None
@@ -95,7 +101,10 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.
 
 def _check_header(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype, info: zipfile.ZipInfo) -> None:
     require(not dtype.hasobject, f"{path}: array '{name}' holds pickled objects; brittle reads plain numbers only")
-    require(dtype.kind in "fiub", f"{path}: array '{name}' has type {dtype}; numbers are needed")
+    require(
+        dtype.kind in "fiub" and dtype.itemsize <= 8, f"{path}: array '{name}' has type {dtype}; numbers are needed"
+    )
+    require(min(shape, default=0) >= 0, f"{path}: array '{name}' declares the shape {shape}; no length is negative")
     size = dtype.itemsize
     for length in shape:
         size *= length

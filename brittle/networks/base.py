@@ -1,11 +1,14 @@
 """What every network can be asked, whatever it is made of."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import require
+from brittle.common.errors import InputError, require
+
+WORKING_BYTES = 256 * 2**20
 
 
 class Network(ABC):
@@ -26,7 +29,7 @@ class Network(ABC):
 
     @abstractmethod
     def logits(self, X: Tensor) -> Tensor:
-        """(n,) for a sign network, otherwise (n, C)."""
+        """(n,) for a sign network, otherwise (n, C). Autograd passes through."""
 
     @abstractmethod
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
@@ -39,6 +42,10 @@ class Network(ABC):
     @abstractmethod
     def loaded(self, module: nn.Module) -> "Network":
         """This kind of network with the parameters of a module that `module()` made."""
+
+    def pair(self, first: int, second: int) -> "Network":
+        """The sign network logit_first - logit_second: class `first` against class `second`."""
+        raise InputError("the network has one output; a pair of classes needs a network with several")
 
     def margins(self, X: Tensor, y: Tensor) -> Tensor:
         """y N(x), or the logit of the label minus the largest other one; positive where the label is right."""
@@ -60,6 +67,12 @@ class Network(ABC):
         weights[rows, self._rivals(logits, y)] = -1
         return self.logit_gradients(X, weights)
 
+    def predict(self, X: Tensor) -> Tensor:
+        """The label of every row: ±1 (0 where the output is exactly 0), or a class number."""
+        self.check(X)
+        logits = self.logits(X)
+        return logits.sign() if self.classes == 1 else logits.argmax(1)
+
     def accuracy(self, X: Tensor, y: Tensor) -> float:
         return float((self.margins(X, y) > 0).double().mean())
 
@@ -69,18 +82,24 @@ class Network(ABC):
         require(fits, f"the examples have shape {tuple(X.shape)} and the network takes {self.dim} features")
         if y is None:
             return
-        require(len(y) == len(X), f"there are {len(y)} labels for {len(X)} examples")
+        require(y.shape == X.shape[:1], f"the labels have shape {tuple(y.shape)} for {len(X)} examples")
         if self.classes == 1:
-            require(
-                y.is_floating_point(), "the network has one output and needs the labels -1 and 1, not class numbers"
-            )
+            signs = y.is_floating_point() and bool((y.abs() == 1).all())
+            require(signs, "the network has one output and needs the labels -1 and 1, not class numbers")
         else:
-            numbers = not y.is_floating_point() and (len(y) == 0 or int(y.max()) < self.classes)
-            require(
-                numbers, f"the network has {self.classes} outputs and needs class numbers from 0 to {self.classes - 1}"
-            )
+            last = self.classes - 1
+            numbers = y.dtype == torch.int64 and bool(((y >= 0) & (y <= last)).all())
+            require(numbers, f"the network has {self.classes} outputs and needs class numbers from 0 to {last}")
 
     @staticmethod
     def _rivals(logits: Tensor, y: Tensor) -> Tensor:
         """The most likely wrong class of every row."""
         return logits.detach().scatter(1, y[:, None], -torch.inf).argmax(1)
+
+
+def in_chunks(compute: Callable[..., Tensor], row_bytes: int, *inputs: Tensor) -> Tensor:
+    """compute(*inputs) over runs of rows, so that `row_bytes` of work per row stay within WORKING_BYTES."""
+    rows = max(1, WORKING_BYTES // max(1, row_bytes))
+    if len(inputs[0]) <= rows:
+        return compute(*inputs)
+    return torch.cat([compute(*chunk) for chunk in zip(*(each.split(rows) for each in inputs), strict=True)])

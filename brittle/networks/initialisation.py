@@ -1,12 +1,15 @@
-"""How the papers draw the weights of an untrained two-layer network."""
+"""How the papers draw the weights of an untrained network."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.deep import Deep
 from brittle.networks.two_layer import TwoLayer
 
 
@@ -41,22 +44,46 @@ class Initialisation(ABC):
 
 @dataclass(frozen=True)
 class PyTorch(Initialisation):
-    """nn.Linear's default: every entry uniform in ±1/√fan_in; `scale` divides both layers.
+    """nn.Linear's default: every entry uniform in ±1/√fan_in; `scale` divides the first layer or all of them.
 
     In the span the law of the first layer is the Gaussian of the same variance, which is what its projection on a
     few directions tends to in high dimension.
     """
 
+    first_layer_only: bool = False
+
+    def draw_deep(
+        self, dim: int, widths: Sequence[int], rng: Generator, *, outputs: int = 1, ambient: int | None = None
+    ) -> Deep:
+        """An untrained float64 network with these hidden widths and one logit, or as many as there are outputs."""
+        shape, ambient = (dim, *widths, outputs), dim if ambient is None else ambient
+        require(len(widths) > 0, "widths is empty; at least one hidden layer is needed")
+        for name, size in zip(("dim", *("width",) * len(widths), "outputs"), shape, strict=True):
+            require_count(name, size)
+        require(ambient >= dim, f"the ambient dimension is {ambient}; it must be at least the {dim} columns")
+        weights, biases = [], []
+        for layer, (inputs, size) in enumerate(pairwise(shape)):
+            W, b = self._linear(size, inputs, inputs if layer else ambient, rng)
+            divisor = 1.0 if layer and self.first_layer_only else self.scale
+            weights.append(W / divisor)
+            biases.append((b / divisor if self.scale_biases else b) * self.biases)
+        network = Deep(tuple(weights), tuple(biases))
+        return Deep(network.weights, network.biases, network)
+
     def _scaled_output(self, v: Tensor) -> Tensor:
-        return v / self.scale
+        return v if self.first_layer_only else v / self.scale
 
     def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+        return *self._linear(width, dim, ambient, rng), _uniform((width,), width**-0.5, rng)
+
+    def _linear(self, outputs: int, inputs: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor]:
+        """W (outputs, inputs) of a layer whose fan-in is `ambient`, and its b."""
         bound = ambient**-0.5
-        if ambient == dim:
-            W = _uniform((width, dim), bound, rng)
+        if ambient == inputs:
+            W = _uniform((outputs, inputs), bound, rng)
         else:
-            W = _normal((width, dim), bound / 3**0.5, rng)
-        return W, _uniform((width,), bound, rng), _uniform((width,), width**-0.5, rng)
+            W = _normal((outputs, inputs), bound / 3**0.5, rng)
+        return W, _uniform((outputs,), bound, rng)
 
 
 @dataclass(frozen=True)
@@ -65,6 +92,11 @@ class Kaiming(Initialisation):
 
     beta: float | None = None
     biases: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta is not None:
+            require_positive("beta", self.beta)
 
     def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         beta = ambient**-0.5 if self.beta is None else self.beta

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import require
-from brittle.networks.base import Network
+from brittle.networks.base import Network, in_chunks
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,11 +67,21 @@ class TwoLayer(Network):
         return torch.addmm(self.b, X.to(self.dtype), self.W.T)
 
     def logits(self, X: Tensor) -> Tensor:
-        return self.preactivations(X).relu_() @ self.v + self.c
+        return in_chunks(self._logits, self._row_bytes, X)
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
-        active = (self.preactivations(X) > 0).to(self.dtype)
-        return ((weights.to(self.dtype)[:, None] * active) * self.v) @ self.W
+        return in_chunks(self._logit_gradients, self._row_bytes, X, weights)
+
+    def _logits(self, X: Tensor) -> Tensor:
+        return self.preactivations(X).relu_() @ self.v + self.c
+
+    def _logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        active = self.preactivations(X).gt(0).to(self.dtype)
+        return weights.to(self.dtype)[:, None] * (active.mul_(self.v) @ self.W)
+
+    @property
+    def _row_bytes(self) -> int:
+        return self.width * self.W.element_size()
 
     def to(self, dtype: torch.dtype) -> "TwoLayer":
         start = None if self.start is None else self.start.to(dtype)

@@ -1,0 +1,82 @@
+"""The state of a foreign module, where its arrays can only be linear layers in a row."""
+
+import re
+from collections.abc import Mapping
+from itertools import pairwise, permutations
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import require
+from brittle.common.tensors import Named
+from brittle.networks.deep import Deep, of_layers
+from brittle.networks.two_layer import TwoLayer
+
+LARGEST_PUZZLE = 7
+
+
+def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
+    """The network whose layers a file holds as NAME.weight and NAME.bias."""
+    layers = [name.removesuffix(".weight") for name in tensors if name.endswith(".weight")]
+    known = {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
+    foreign = [name for name in tensors if name not in known]
+    require(not foreign, f"{path}: array '{(foreign or [''])[0]}' belongs to no linear layer; load the module itself")
+    require(bool(layers), f"{path}: holds no array named W or *.weight")
+    arrays = numbers(path, tensors)
+    layers = _in_order(path, layers, arrays)
+    weights = [arrays[f"{layer}.weight"] for layer in layers]
+    biases = [arrays.get(f"{layer}.bias", W.new_zeros(W.shape[:1])) for layer, W in zip(layers, weights, strict=True)]
+    check_chain(path, [f"{layer}.weight" for layer in layers], weights, biases)
+    for before, after in pairwise(layers):
+        require(not _adjacent(before, after), f"{path}: no ReLU fits between the layers '{before}' and '{after}'")
+    return of_layers(weights, biases)
+
+
+def numbers(path: str | Path, tensors: Mapping[str, Tensor]) -> Named:
+    """Finite floats of one type: float64 where any array is, otherwise float32 (which holds every half exactly)."""
+    for name, value in tensors.items():
+        kind = str(value.dtype).removeprefix("torch.")
+        require(value.is_floating_point(), f"{path}: array '{name}' has type {kind}; floats are needed")
+        require(bool(value.isfinite().all()), f"{path}: array '{name}' holds NaN or infinity")
+    double = any(value.dtype == torch.float64 for value in tensors.values())
+    return {name: value.to(torch.float64 if double else torch.float32) for name, value in tensors.items()}
+
+
+def _in_order(path: str | Path, layers: list[str], arrays: Named) -> list[str]:
+    """By number where the names differ in their numbers only; otherwise the shapes decide, and the file where they tie.
+
+    The entries of a .pt file stand in the order of the module's layers; those of a .safetensors file are sorted.
+    """
+    if len({re.sub(r"\d+", "#", layer) for layer in layers}) == 1:
+        return sorted(layers, key=lambda layer: [int(number) for number in re.findall(r"\d+", layer)])
+    if Path(path).suffix.lower() == ".pt" or len(layers) > LARGEST_PUZZLE:
+        return layers
+    fitting = [order for order in permutations(layers) if _chains([arrays[f"{layer}.weight"] for layer in order])]
+    clear = len(fitting) <= 1
+    require(clear, f"{path}: the shapes leave the order of the layers {layers} open; number their names")
+    return list(fitting[0]) if fitting else layers
+
+
+def _adjacent(before: str, after: str) -> bool:
+    """Places 0 and 1 of one nn.Sequential: an activation would take a place of its own."""
+    stem, _, place = before.rpartition(".")
+    other, _, next_place = after.rpartition(".")
+    return stem == other and place.isdigit() and next_place.isdigit() and int(next_place) == int(place) + 1
+
+
+def _chains(weights: list[Tensor]) -> bool:
+    matrices = all(W.ndim == 2 for W in weights)
+    return matrices and all(after.shape[1] == before.shape[0] for before, after in pairwise(weights))
+
+
+def check_chain(path: str | Path, names: list[str], weights: list[Tensor], biases: list[Tensor]) -> None:
+    for name, W, b in zip(names, weights, biases, strict=True):
+        shape = tuple(W.shape)
+        require(W.ndim == 2 and W.numel() > 0, f"{path}: array '{name}' has shape {shape}; (outputs, inputs) is needed")
+        fits = tuple(b.shape) == shape[:1]
+        bias = name.replace("weight", "bias")
+        require(fits, f"{path}: array '{bias}' has shape {tuple(b.shape)}; {shape[:1]} is needed for {name} of {shape}")
+    for (before, W), (after, V) in pairwise(zip(names, weights, strict=True)):
+        joined = V.shape[1] == W.shape[0]
+        require(joined, f"{path}: array '{after}' takes {V.shape[1]} inputs and '{before}' gives {W.shape[0]}")

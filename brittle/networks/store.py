@@ -1,0 +1,125 @@
+"""Networks in files. `.npz` holds a TwoLayer as plain arrays, `.pt` and `.safetensors` hold any network of layers.
+
+The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c, and where it started W0, b0, v0,
+optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ... A file that brittle did not write may hold
+the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
+between them.
+"""
+
+from pathlib import Path
+
+import torch
+
+from brittle.common.errors import InputError, require
+from brittle.common.files import read_npz, write_npz
+from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
+from brittle.networks.base import Network
+from brittle.networks.deep import Deep
+from brittle.networks.state import check_chain, numbers, of_state
+from brittle.networks.two_layer import TwoLayer
+
+TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
+SUFFIXES = (".npz", ".pt", ".safetensors")
+KIND = "brittle_network"
+
+
+def save_network(network: Network, path: str | Path) -> None:
+    """Write a network whole or not at all; the suffix chooses the format."""
+    suffix = _suffix(path)
+    if suffix == ".npz":
+        two_layers = isinstance(network, TwoLayer)
+        require(two_layers, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
+    kind, tensors = _packed(path, network)
+    numbers(path, tensors)
+    if suffix == ".npz":
+        write_npz(path, {name: value.detach().cpu().numpy() for name, value in tensors.items()})
+    elif suffix == ".pt":
+        write_pt(path, tensors, {KIND: kind})
+    else:
+        write_safetensors(path, tensors, {KIND: kind})
+
+
+def load_network(path: str | Path) -> Network:
+    """Read a network with pickling off; whatever is wrong with the file is said in one line."""
+    tensors, notes = _read(path)
+    kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
+    unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
+    if unpack is None:
+        raise InputError(f"{path}: holds a network of the kind '{kind}', which this version does not know")
+    try:
+        return unpack(path, tensors)
+    except InputError as error:
+        text = str(error)
+        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+
+
+def _suffix(path: str | Path) -> str:
+    suffix = Path(path).suffix.lower()
+    require(suffix in SUFFIXES, f"{path}: the suffix is '{suffix}'; networks live in {', '.join(SUFFIXES)} files")
+    return suffix
+
+
+def _read(path: str | Path) -> tuple[Named, Notes]:
+    suffix = _suffix(path)
+    if suffix == ".npz":
+        return {name: torch.from_numpy(array) for name, array in read_npz(path, TWO_LAYER_NAMES).items()}, {}
+    return read_pt(path) if suffix == ".pt" else read_safetensors(path)
+
+
+def _packed(path: str | Path, network: Network) -> tuple[str, Named]:
+    if isinstance(network, TwoLayer):
+        start = {} if network.start is None else _two_layer_arrays(network.start, "0")
+        return "two_layer", {**_two_layer_arrays(network, ""), **start}
+    if isinstance(network, Deep):
+        start = {} if network.start is None else _deep_arrays(network.start, "start.")
+        return "deep", {**_deep_arrays(network, ""), **start}
+    raise InputError(f"{path}: a {type(network).__name__} has no file format; networks of linear layers and ReLUs have")
+
+
+def _two_layer_arrays(network: TwoLayer, mark: str) -> Named:
+    arrays = {"W": network.W, "b": network.b, "v": network.v} | ({} if network.homogeneous else {"c": network.c})
+    return {name + mark: value for name, value in arrays.items()}
+
+
+def _deep_arrays(network: Deep, mark: str) -> Named:
+    weights = {f"{mark}weight.{layer}": W for layer, W in enumerate(network.weights)}
+    return weights | {f"{mark}bias.{layer}": b for layer, b in enumerate(network.biases)}
+
+
+def _two_layer(path: str | Path, arrays: Named) -> TwoLayer:
+    arrays = numbers(path, arrays)
+    start = None
+    if arrays.keys() & {"W0", "b0", "v0", "c0"}:
+        start = _one_two_layer(path, arrays, "0")
+    network = _one_two_layer(path, arrays, "")
+    return TwoLayer(network.W, network.b, network.v, network.c, start)
+
+
+def _one_two_layer(path: str | Path, arrays: Named, mark: str) -> TwoLayer:
+    for name in ("W", "b", "v"):
+        require(name + mark in arrays, f"{path}: array '{name + mark}' is missing")
+    W, b, v = (arrays[name + mark] for name in ("W", "b", "v"))
+    c = arrays.get("c" + mark, torch.zeros((), dtype=W.dtype))
+    shape = tuple(W.shape)
+    require(W.ndim == 2 and W.numel() > 0, f"{path}: array 'W{mark}' has shape {shape}; (width, dim) is needed")
+    for name, value, needed in (("b", b, shape[:1]), ("v", v, shape[:1]), ("c", c, ())):
+        fits = tuple(value.shape) == needed
+        found = tuple(value.shape)
+        require(fits, f"{path}: array '{name + mark}' has shape {found}; {needed} is needed for W{mark} of {shape}")
+    return TwoLayer(W, b, v, c)
+
+
+def _deep(path: str | Path, arrays: Named) -> Deep:
+    arrays = numbers(path, arrays)
+    started = any(name.startswith("start.") for name in arrays)
+    network = _one_deep(path, arrays, "")
+    return Deep(network.weights, network.biases, _one_deep(path, arrays, "start.") if started else None)
+
+
+def _one_deep(path: str | Path, arrays: Named, mark: str) -> Deep:
+    layers = sum(name.startswith(f"{mark}weight.") for name in arrays)
+    for name in (f"{mark}{part}.{layer}" for layer in range(layers) for part in ("weight", "bias")):
+        require(name in arrays, f"{path}: array '{name}' is missing")
+    weights, biases = ([arrays[f"{mark}{part}.{layer}"] for layer in range(layers)] for part in ("weight", "bias"))
+    check_chain(path, [f"{mark}weight.{layer}" for layer in range(layers)], weights, biases)
+    return Deep(tuple(weights), tuple(biases))
