@@ -3,9 +3,24 @@
 A row is (name, part): the name becomes the test's id, the part is a small instance that runs in milliseconds.
 """
 
+from pathlib import Path
+
 import torch
 
 from brittle.networks import Kaiming, Lazy, PyTorch
+from brittle.settings import (
+    AlmostOrthogonal,
+    Clusters,
+    Data,
+    File,
+    Gaussian,
+    Given,
+    Grid25,
+    Line7,
+    Orthogonal,
+    Sphere,
+    Subspace,
+)
 
 INITIALISATIONS = [
     ("pytorch", PyTorch()),
@@ -22,4 +37,24 @@ NETWORKS = [
     ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
 ]
 
-TABLES = [INITIALISATIONS, NETWORKS]
+SETTINGS = [
+    ("sphere", Sphere(dim=50)),
+    ("sphere of radius 3", Sphere(dim=50, radius=3.0)),
+    ("gaussian", Gaussian(dim=50)),
+    ("gaussian of variance 4", Gaussian(dim=50, variance=4.0)),
+    ("orthogonal", Orthogonal(dim=50)),
+    ("almost orthogonal", AlmostOrthogonal(dim=50, coherence=2.0)),
+    ("clusters with orthogonal means", Clusters(dim=50, clusters=4, noise=0.3, balance=0.25)),
+    ("clusters with random means", Clusters(dim=50, clusters=3, random_means=True)),
+    ("more clusters than dimensions", Clusters(dim=10, clusters=12, random_means=True)),
+    ("subspace", Subspace(dim=50, codimension=30)),
+    ("subspace with a gaussian", Subspace(dim=50, codimension=30, inner=Gaussian(20))),
+    ("subspace with clusters", Subspace(dim=50, codimension=30, inner=Clusters(20, clusters=3))),
+    ("subspace with given points", Subspace(dim=5, codimension=3, inner=Line7())),
+    ("line7", Line7()),
+    ("grid25", Grid25()),
+    ("given points", Given(Data(torch.eye(6), torch.tensor([0, 1, 2, 0, 1, 2])))),
+    ("file", File(Path(__file__).parent / "settings" / "table.csv")),
+]
+
+TABLES = [INITIALISATIONS, NETWORKS, SETTINGS]

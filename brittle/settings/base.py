@@ -2,18 +2,21 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count
+from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
 @dataclass(frozen=True, eq=False)
 class Truth:
     """What a setting knows about its data; None where there is nothing to know.
 
-    Vectors have as many entries as `Data.X` has columns. For data sampled in their span that is fewer than `dim`.
+    Vectors have as many entries as `Data.X` has columns. For data sampled in their span that is fewer than `dim`,
+    and `basis` then spans the part of P that those columns span.
     """
 
     dim: int | None = None  # ambient dimension d
@@ -24,7 +27,7 @@ class Truth:
     cluster: Tensor | None = None  # (n,), which mean each example belongs to
     cluster_test: Tensor | None = None  # (n_test,)
     noise: float | None = None  # σ
-    basis: Tensor | None = None  # (columns, dim - codimension), orthonormal: the data's subspace P
+    basis: Tensor | None = None  # (columns, dim - codimension), orthonormal: the subspace P of the data
     complement: Tensor | None = None  # (columns, ℓ), orthonormal: P⊥, where it is explicit
     codimension: int | None = None  # ℓ
     offset: Tensor | None = None  # (columns,), a point of an affine subspace; None for a linear one
@@ -42,16 +45,17 @@ class Data:
     truth: Truth = field(default_factory=Truth)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "X", _examples("X", self.X))
-        object.__setattr__(self, "y", _labels("y", self.y, len(self.X)))
         require((self.X_test is None) == (self.y_test is None), "X_test and y_test belong together: give both or none")
+        object.__setattr__(self, "X", checked_examples("X", self.X))
+        labels, counts = {"y": self.y}, {"y": len(self.X)}
         if self.X_test is not None and self.y_test is not None:
-            object.__setattr__(self, "X_test", _examples("X_test", self.X_test))
-            object.__setattr__(self, "y_test", _labels("y_test", self.y_test, len(self.X_test)))
+            object.__setattr__(self, "X_test", checked_examples("X_test", self.X_test))
             same = self.X_test.shape[1] == self.X.shape[1]
             require(same, f"X_test has {self.X_test.shape[1]} columns and X has {self.X.shape[1]}; they must agree")
-            kinds = self.y_test.dtype == self.y.dtype
-            require(kinds, "y and y_test must both be -1 and 1, or both be class numbers")
+            labels["y_test"], counts["y_test"] = self.y_test, len(self.X_test)
+        for name, y in checked_labels(labels, counts).items():
+            object.__setattr__(self, name, y)
+        check_truth(self.truth, len(self.X), self.columns, counts.get("y_test"))
 
     def __len__(self) -> int:
         return len(self.X)
@@ -91,6 +95,13 @@ class Data:
         cluster = None if self.truth.cluster is None else self.truth.cluster[index]
         return replace(self, X=self.X[index], y=self.y[index], truth=replace(self.truth, cluster=cluster))
 
+    def take_test(self, index: Tensor) -> "Data":
+        """The test examples with these indices (or this mask); training examples stay."""
+        held = self.test
+        cluster = None if held.truth.cluster is None else held.truth.cluster[index]
+        truth = replace(self.truth, cluster_test=cluster)
+        return replace(self, X_test=held.X[index], y_test=held.y[index], truth=truth)
+
     def require_binary(self) -> None:
         """Raise unless the labels are -1 and 1."""
         require(self.binary, "the labels are class numbers; this needs the labels -1 and 1 (choose two classes)")
@@ -99,47 +110,90 @@ class Data:
 class Setting(ABC):
     """A source of data. Its fields are its parameters; `sample` is its verb."""
 
-    in_span_offered = False  # whether `in_span=True` is possible
-    fixed_size: int | None = None  # the number of training examples, where it is not a choice
+    name: ClassVar[str]  # what the command line calls it
+
+    @property
+    def in_span_offered(self) -> bool:
+        """Whether `in_span=True` is possible."""
+        return True
+
+    @property
+    def finite(self) -> bool:
+        """Whether this is a given set of examples, of which `sample` takes all or a random subset."""
+        return False
 
     def sample(
-        self, examples: int | None = None, rng: Generator | None = None, *, test: int = 0, in_span: bool = False
+        self, examples: int | None = None, rng: Generator | None = None, *, test: int | None = 0, in_span: bool = False
     ) -> Data:
-        """`examples` training and `test` held-out examples; a setting of fixed size gives a random subset, None all."""
-        if examples is None:
-            require(self.fixed_size is not None, f"{type(self).__name__} needs the number of examples")
-        else:
+        """`examples` training and `test` held-out examples; None stands for all that a finite setting has."""
+        kind = type(self).__name__
+        for name, count in (("examples", examples), ("test", test)):
+            require(count is not None or self.finite, f"{kind} has no end: give it the number of examples ({name})")
+        if examples is not None:
             require_count("examples", examples)
-        require_count("test", test, least=0)
-        require(self.in_span_offered or not in_span, f"{type(self).__name__} cannot be sampled in its span")
-        needless = examples is None and self.fixed_size is not None
-        require(rng is not None or needless, f"{type(self).__name__}.sample draws at random: give it a torch.Generator")
+        if test is not None:
+            require_count("test", test, least=0)
+        require(self.in_span_offered or not in_span, f"{kind} cannot be sampled in its span")
+        needless = not self._draws(examples, test)
+        require(rng is not None or needless, f"{kind}.sample draws at random: give it a torch.Generator")
         return self._sample(examples, rng if rng is not None else torch.Generator(), test, in_span)
 
+    def _draws(self, examples: int | None, test: int | None) -> bool:
+        """Whether the sample depends on the generator."""
+        return True
+
     @abstractmethod
-    def _sample(self, examples: int | None, rng: Generator, test: int, in_span: bool) -> Data: ...
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data: ...
 
 
-def _examples(name: str, X: Tensor) -> Tensor:
-    require(X.ndim == 2, f"{name} has shape {tuple(X.shape)}; one row per example and one column per feature is needed")
-    require(X.shape[0] > 0, f"{name} has no rows; at least one example is needed")
-    require(X.shape[1] > 0, f"{name} has no columns; at least one feature is needed")
-    require(X.dtype != torch.bool and not X.is_complex(), f"{name} has type {X.dtype}; real numbers are needed")
-    bad = int((~torch.isfinite(X)).any(1).sum())
-    require(bad == 0, f"{name} holds NaN or infinity in {bad} of {len(X)} rows")
-    return X.double()
+class GivenSet(Setting):
+    """A setting that holds a given set of examples, perhaps with a test set of its own."""
+
+    @property
+    def in_span_offered(self) -> bool:
+        return False
+
+    @property
+    def finite(self) -> bool:
+        return True
+
+    def _draws(self, examples: int | None, test: int | None) -> bool:
+        return examples is not None or bool(test)
+
+    @abstractmethod
+    def load(self) -> Data:
+        """Every example that there is."""
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        data = self.load()
+        if data.X_test is None and test != 0:
+            return self._split(data, examples, rng, test)
+        data = data.take(_some("examples", len(data), examples, rng))
+        if test == 0:
+            return replace(data, X_test=None, y_test=None, truth=replace(data.truth, cluster_test=None))
+        return data.take_test(_some("test", len(data.test), test, rng))
+
+    def _split(self, data: Data, examples: int | None, rng: Generator, test: int | None) -> Data:
+        """Held-out examples of a set without a test set: some that are not trained on."""
+        kind = type(self).__name__
+        require(examples is not None or test is not None, f"{kind} has no test set of its own: give examples or test")
+        wanted = (examples or 1) + (test or 1)
+        enough = wanted <= len(data)
+        require(enough, f"{kind} has {len(data)} examples; {wanted} were asked for (examples and test together)")
+        order = torch.randperm(len(data), generator=rng)
+        count = len(data) - test if examples is None and test is not None else examples
+        assert count is not None
+        held = order[count:] if test is None else order[count : count + test]
+        held = held.sort().values
+        X_test, y_test = data.X[held], data.y[held]
+        cluster = None if data.truth.cluster is None else data.truth.cluster[held]
+        data = data.take(order[:count].sort().values)
+        return replace(data, X_test=X_test, y_test=y_test, truth=replace(data.truth, cluster_test=cluster))
 
 
-def _labels(name: str, y: Tensor, count: int) -> Tensor:
-    require(y.ndim == 1, f"{name} has shape {tuple(y.shape)}; one label per example is needed")
-    require(len(y) == count, f"{name} has {len(y)} labels for {count} examples")
-    values = y.double()
-    signs = bool(((values == 1) | (values == -1)).all())
-    if signs and not (values == 1).all():
-        return values
-    whole = bool(((values >= 0) & (values == values.round())).all())
-    wrong = values[(values < 0) | (values != values.round())]
-    shown = f"{wrong[0].item():g}" if len(wrong) else ""
-    require(signs or whole, f"{name} holds {shown}; labels are -1 and 1, or class numbers 0, 1, 2, ...")
-    # Only +1: a float array or a one-class sample of a sign problem; integers stay class numbers.
-    return values if signs and y.is_floating_point() else values.long()
+def _some(name: str, available: int, wanted: int | None, rng: Generator) -> Tensor:
+    """Indices of a random subset in its old order; all of them where `wanted` is None."""
+    require(wanted is None or wanted <= available, f"{name} is {wanted}; there are only {available}")
+    if wanted is None:
+        return torch.arange(available)
+    return torch.randperm(available, generator=rng)[:wanted].sort().values

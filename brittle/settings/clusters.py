@@ -1,0 +1,86 @@
+"""Clusters: Gaussian noise round a few long, nearly orthogonal means (frei2023 2)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_between, require_count
+from brittle.settings.base import Data, Setting, Truth
+from brittle.settings.checks import require_room
+from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
+
+
+@dataclass(frozen=True)
+class Clusters(Setting):
+    """x = μ_q + σξ with ‖μ_q‖ = √d, q uniform, ξ ~ N(0, I), and the label of the cluster.
+
+    The means are orthogonal, or uniform on the sphere where `random_means`; `balance` is the share of the clusters
+    that carry the rarer label, -1, as nearly as their number allows and at least one.
+    """
+
+    name: ClassVar = "clusters"
+
+    dim: int
+    clusters: int = 2
+    noise: float = 1.0
+    balance: float = 0.5
+    random_means: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("dim", self.dim)
+        require_count("clusters", self.clusters, least=2)
+        require_between("noise", self.noise, 0, float("inf"))
+        require_between("balance", self.balance, 0, 0.5)
+        fits = self.random_means or self.clusters <= self.dim
+        require(fits, f"clusters is {self.clusters}; at most {self.dim} means are orthogonal in R^{self.dim}")
+
+    @property
+    def mean_labels(self) -> Tensor:
+        negative = min(max(1, round(self.balance * self.clusters)), self.clusters // 2)
+        return torch.cat([torch.ones(self.clusters - negative), -torch.ones(negative)]).double()
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        assert examples is not None
+        assert test is not None
+        if not in_span:
+            require_room(
+                examples + test, self.dim, "sample in the span instead (in_span=True, --in-span), or take fewer"
+            )
+        means = self._means(rng, in_span)
+        cluster = torch.randint(self.clusters, (examples + test,), generator=rng)
+        rank = means.shape[1]
+        X = means[cluster] + self.noise * gaussians(len(cluster), rank, rng, in_span=False)
+        if in_span:
+            rest = self.noise * bartlett(len(cluster), self.dim - rank, rng)
+            X = torch.cat([X, rest], 1)
+            means = torch.nn.functional.pad(means, (0, rest.shape[1]))
+        return self._data(X, cluster, means, examples)
+
+    def _means(self, rng: Generator, in_span: bool) -> Tensor:
+        """(k, d), or (k, k) coordinates in their span."""
+        if self.random_means:
+            return to_norm(gaussians(self.clusters, self.dim, rng, in_span=in_span), self.dim**0.5)
+        if in_span:
+            return torch.eye(self.clusters, dtype=torch.float64) * self.dim**0.5
+        return orthonormal(self.dim, self.clusters, rng).T * self.dim**0.5
+
+    def _data(self, X: Tensor, cluster: Tensor, means: Tensor, examples: int) -> Data:
+        y, held = self.mean_labels[cluster], len(X) > examples
+        truth = Truth(
+            dim=self.dim,
+            coherence=_largest_product(means) if self.random_means else 0.0,
+            means=means,
+            mean_labels=self.mean_labels,
+            cluster=cluster[:examples],
+            cluster_test=cluster[examples:] if held else None,
+            noise=self.noise,
+        )
+        X_test, y_test = (X[examples:], y[examples:]) if held else (None, None)
+        return Data(X[:examples], y[:examples], X_test, y_test, truth)
+
+
+def _largest_product(means: Tensor) -> float:
+    gram = means @ means.T
+    return gram.fill_diagonal_(0).abs().max().item()

@@ -1,0 +1,209 @@
+"""Data files: .npz with everything that `Data` holds, .pt tensors, .csv tables."""
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brittle.common.errors import InputError, require
+from brittle.common.files import existing, read_npz, write_npz
+from brittle.settings.base import Data, GivenSet, Truth
+from brittle.settings.tables import read_csv
+from brittle.settings.transforms import two_classes
+
+EXAMPLES = ("X", "y", "X_test", "y_test")
+VECTORS = ("means", "mean_labels", "basis", "complement", "offset")
+INDICES = ("cluster", "cluster_test")
+COUNTS = ("dim", "codimension")
+NUMBERS = ("radius", "coherence", "noise")
+NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image")
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class File(GivenSet):
+    """The examples of a .npz, .csv or .pt file.
+
+    `label` is the label column of a .csv, by name or by position; `header` says whether it has names in its first line
+    (None: look). `classes` keeps two labels and calls them -1 and +1.
+    """
+
+    name: ClassVar = "file"
+
+    path: str | Path
+    label: str | int = -1
+    header: bool | None = None
+    classes: tuple[int, int] | tuple[str, str] | None = None
+
+    def load(self) -> Data:
+        path = existing(self.path)
+        suffix = path.suffix.lower()
+        if suffix == ".csv":
+            return _named(path, lambda: _from_table(path, self))
+        require(suffix in READERS, f"{path}: the suffix is {suffix!r}; .npz, .csv and .pt are read")
+        data = _named(path, lambda: data_from(READERS[suffix](path)))
+        classes = self.classes
+        return data if classes is None else _named(path, lambda: two_classes(data, _numbers(classes)))
+
+
+def load_data(path: str | Path) -> Data:
+    """Data from a .npz, .csv (label in the last column) or .pt file."""
+    return File(path).load()
+
+
+def save_data(data: Data, path: str | Path) -> None:
+    """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back."""
+    require(Path(path).suffix.lower() == ".npz", f"{path}: data are written as .npz; choose such a name")
+    values = {name: getattr(data, name) for name in EXAMPLES}
+    values |= {field.name: getattr(data.truth, field.name) for field in fields(Truth)}
+    arrays = {name: _array(value) for name, value in values.items() if value is not None}
+    write_npz(path, arrays)
+
+
+def data_from(arrays: Arrays) -> Data:
+    """Data from named arrays of numbers."""
+    for name in ("X", "y"):
+        require(name in arrays, f"array '{name}' is missing; X (examples, features) and y (labels) are needed")
+    X, y, X_test, y_test = (_tensor(arrays, name) for name in EXAMPLES)
+    assert X is not None
+    assert y is not None
+    try:
+        return Data(X, y, X_test, y_test, truth_from(arrays))
+    except InputError as error:
+        raise InputError(f"array {error}") from None
+
+
+def truth_from(arrays: Arrays) -> Truth:
+    known: dict[str, Any] = {name: _vector(arrays, name) for name in VECTORS}
+    known |= {name: _whole(arrays, name) for name in INDICES}
+    known |= {name: _count(arrays, name) for name in COUNTS}
+    known |= {name: _number(arrays, name) for name in NUMBERS}
+    image = _whole(arrays, "image")
+    if image is not None:
+        shaped = image.ndim == 1 and bool((image > 0).all())
+        require(shaped, "image must be the shape of one example, such as [28, 28]")
+        known["image"] = tuple(image.tolist())
+    for name in ("basis", "complement"):
+        _check_orthonormal(name, known[name])
+    return Truth(**known)
+
+
+def _array(value: Any) -> np.ndarray:
+    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def _tensor(arrays: Arrays, name: str) -> Tensor | None:
+    if name not in arrays:
+        return None
+    array = arrays[name]
+    kind = np.int64 if array.dtype.kind in "iu" else np.float64
+    if array.dtype.kind == "b":
+        return torch.from_numpy(np.ascontiguousarray(array))
+    with np.errstate(over="ignore"):  # a long double beyond float64 becomes an infinity, which is refused later
+        return torch.from_numpy(np.ascontiguousarray(array, dtype=kind))
+
+
+def _vector(arrays: Arrays, name: str) -> Tensor | None:
+    tensor = _tensor(arrays, name)
+    if tensor is None:
+        return None
+    require(bool(torch.isfinite(tensor).all()), f"{name} holds NaN or infinity")
+    signs = name != "mean_labels" or bool((tensor.abs() == 1).all())
+    require(signs, "mean_labels must be -1 and 1")
+    return tensor.double()
+
+
+def _whole(arrays: Arrays, name: str) -> Tensor | None:
+    tensor = _vector(arrays, name)
+    if tensor is None:
+        return None
+    whole = tensor.numel() > 0 and bool(((tensor == tensor.round()) & (tensor.abs() < 2**53)).all())
+    require(whole, f"{name} must hold whole numbers")
+    return tensor.long()
+
+
+def _number(arrays: Arrays, name: str) -> float | None:
+    tensor = _vector(arrays, name)
+    if tensor is None:
+        return None
+    require(tensor.numel() == 1 and bool(tensor >= 0), f"{name} must be one number of at least 0")
+    return tensor.item()
+
+
+def _count(arrays: Arrays, name: str) -> int | None:
+    tensor = _whole(arrays, name)
+    if tensor is None:
+        return None
+    require(tensor.numel() == 1 and bool(tensor >= 0), f"{name} must be one whole number of at least 0")
+    return int(tensor.item())
+
+
+def _check_orthonormal(name: str, basis: Tensor | None) -> None:
+    if basis is None or basis.ndim != 2:
+        return
+    distance = (basis.T @ basis - torch.eye(basis.shape[1], dtype=torch.float64)).abs().max() if basis.numel() else 0
+    require(bool(distance < 1e-6), f"{name} must have orthonormal columns (they are off by {float(distance):.2g})")
+
+
+def _named(path: Path, read: Callable[[], Data]) -> Data:
+    """Whatever is wrong with the content, say in which file."""
+    try:
+        return read()
+    except InputError as error:
+        message = str(error)
+        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+
+
+def _read_npz(path: Path) -> Arrays:
+    return read_npz(path, NAMES)
+
+
+def _read_pt(path: Path) -> Arrays:
+    """A dictionary of named tensors, or the pair (X, y)."""
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        pickle.UnpicklingError,
+        RuntimeError,
+        EOFError,
+        ValueError,
+        KeyError,
+        IndexError,
+        AttributeError,
+        TypeError,
+    ):
+        raise InputError("is not a file of plain tensors (truncated, or it holds other objects)") from None
+    if isinstance(content, list | tuple) and len(content) == 2:
+        content = dict(zip(("X", "y"), content, strict=True))
+    require(isinstance(content, dict), "must hold a dictionary with the tensors X and y, or the pair (X, y)")
+    return {name: _plain(name, content[name]) for name in NAMES if name in content}
+
+
+def _plain(name: str, value: Any) -> np.ndarray:
+    if isinstance(value, Tensor):
+        require(value.layout == torch.strided and not value.is_complex(), f"array '{name}' must be a dense real tensor")
+        value = value.detach().double() if value.is_floating_point() else value.detach()
+        return value.numpy()
+    array = np.asarray(value)
+    require(array.dtype.kind in "fiub", f"array '{name}' has type {type(value).__name__}; a tensor is needed")
+    return array
+
+
+READERS: dict[str, Callable[[Path], Arrays]] = {".npz": _read_npz, ".pt": _read_pt}
+
+
+def _numbers(classes: tuple[Any, Any]) -> tuple[int, int]:
+    try:
+        return int(classes[0]), int(classes[1])
+    except ValueError:
+        raise InputError(f"classes is {classes!r}; the labels are numbers here") from None
+
+
+def _from_table(path: Path, file: File) -> Data:
+    X, y = read_csv(path, file.label, file.header, file.classes)
+    return Data(X, y)

@@ -1,0 +1,85 @@
+"""Orthogonal and almost orthogonal points of norm √d."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import InputError, require, require_between, require_count
+from brittle.settings.base import Data, Setting, Truth
+from brittle.settings.checks import require_room
+from brittle.settings.span import orthonormal
+from brittle.settings.sphere import divided
+
+
+@dataclass(frozen=True)
+class Orthogonal(Setting):
+    """x_i = √d e_i; the first half (the larger one) is labelled +1, the second half -1 (vardi2022 5.1)."""
+
+    name: ClassVar = "orthogonal"
+
+    dim: int
+
+    def __post_init__(self) -> None:
+        require_count("dim", self.dim)
+
+    def _draws(self, examples: int | None, test: int | None) -> bool:
+        return False
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        assert examples is not None
+        require(
+            examples <= self.dim, f"examples is {examples}; at most {self.dim} points of R^{self.dim} are orthogonal"
+        )
+        require(test == 0, "Orthogonal is one fixed set of points: it has no test examples")
+        columns = examples if in_span else self.dim
+        require_room(examples, columns, "sample in the span instead (in_span=True, --in-span), or take fewer")
+        X = torch.eye(examples, columns, dtype=torch.float64) * self.dim**0.5
+        return Data(X, halves(examples), truth=Truth(dim=self.dim, radius=self.dim**0.5, coherence=0.0))
+
+
+@dataclass(frozen=True)
+class AlmostOrthogonal(Setting):
+    """Norm √d and random inner products of which the largest is `coherence`; labels as in `Orthogonal`."""
+
+    name: ClassVar = "almost-orthogonal"
+
+    dim: int
+    coherence: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_count("dim", self.dim)
+        require_between("coherence", self.coherence, 0, self.dim)
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        assert examples is not None
+        assert test is not None
+        count = examples + test
+        require(
+            count <= self.dim, f"{count} examples were asked for; at most {self.dim} are almost orthogonal in R^dim"
+        )
+        X = self._factor(count, rng)
+        if not in_span:
+            X = X @ orthonormal(self.dim, count, rng).T
+        y = torch.cat([halves(examples), halves(test)])
+        return divided(X, y, examples, Truth(dim=self.dim, radius=self.dim**0.5, coherence=self.coherence))
+
+    def _factor(self, count: int, rng: Generator) -> Tensor:
+        """L with LLᵀ = d·I + p·S, where S is symmetric, uniform in [-1, 1] and scaled to attain 1."""
+        require_room(count, count, "take fewer")
+        S = (2 * torch.rand(count, count, generator=rng, dtype=torch.float64) - 1).tril(-1)
+        S = S / S.abs().max() if count > 1 else S
+        gram = self.coherence * (S + S.T)
+        gram.diagonal().fill_(self.dim)
+        L, failed = torch.linalg.cholesky_ex(gram)
+        if failed:
+            raise InputError(
+                f"coherence is {self.coherence}; {count} such vectors do not fit into R^{self.dim}: take less"
+            )
+        return L
+
+
+def halves(count: int) -> Tensor:
+    positive = (count + 1) // 2
+    return torch.cat([torch.ones(positive), -torch.ones(count - positive)]).double()

@@ -1,0 +1,66 @@
+"""Points without structure: uniform on a sphere, and Gaussian."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require_count, require_positive
+from brittle.settings.base import Data, Setting, Truth
+from brittle.settings.span import gaussians, to_norm
+
+
+@dataclass(frozen=True)
+class Sphere(Setting):
+    """x uniform on the sphere of radius √d (or `radius`), labels uniform ±1 (vardi2022 6)."""
+
+    name: ClassVar = "sphere"
+
+    dim: int
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count("dim", self.dim)
+        if self.radius is not None:
+            require_positive("radius", self.radius)
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        assert examples is not None
+        assert test is not None
+        radius = self.dim**0.5 if self.radius is None else self.radius
+        X = to_norm(gaussians(examples + test, self.dim, rng, in_span=in_span), radius)
+        return divided(X, random_signs(len(X), rng), examples, Truth(dim=self.dim, radius=radius))
+
+
+@dataclass(frozen=True)
+class Gaussian(Setting):
+    """x ~ N(0, variance·I) with variance 1/d unless given, labels uniform ±1."""
+
+    name: ClassVar = "gaussian"
+
+    dim: int
+    variance: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count("dim", self.dim)
+        if self.variance is not None:
+            require_positive("variance", self.variance)
+
+    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        assert examples is not None
+        assert test is not None
+        deviation = (1 / self.dim if self.variance is None else self.variance) ** 0.5
+        X = gaussians(examples + test, self.dim, rng, in_span=in_span) * deviation
+        return divided(X, random_signs(len(X), rng), examples, Truth(dim=self.dim, noise=deviation))
+
+
+def divided(X: Tensor, y: Tensor, examples: int, truth: Truth) -> Data:
+    """The first `examples` rows to train on, the others to test on."""
+    if len(X) == examples:
+        return Data(X, y, truth=truth)
+    return Data(X[:examples], y[:examples], X[examples:], y[examples:], truth)
+
+
+def random_signs(count: int, rng: Generator) -> Tensor:
+    return torch.randint(0, 2, (count,), generator=rng).double() * 2 - 1

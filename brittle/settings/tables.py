@@ -1,0 +1,111 @@
+"""Tables in .csv files: numbers in every column but one, which holds the label."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brittle.common.errors import InputError, require
+
+Row = tuple[int, list[str]]  # line number in the file, cells
+
+
+def read_csv(
+    path: Path, label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
+) -> tuple[Tensor, Tensor]:
+    """X and y. Labels that are not numbers are numbered in alphabetical order; two of them become -1 and +1."""
+    rows = _rows(path)
+    width = len(rows[0][1])
+    require(width >= 2, f"line {rows[0][0]} has {width} column; features and a label are needed")
+    named = _has_header(rows[0][1], label, width) if header is None else header
+    column = _column(label, rows[0][1] if named else None, width)
+    rows = rows[1:] if named else rows
+    require(len(rows) > 0, "has no rows; at least one example is needed")
+    X = np.array([_features(row, column, width) for row in rows])
+    return _labelled(torch.from_numpy(X), [row[1][column].strip() for row in rows], classes)
+
+
+def _rows(path: Path) -> list[Row]:
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as stream:
+            reader = csv.reader(stream)
+            rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+    except UnicodeDecodeError:
+        raise InputError("is not a text file") from None
+    except csv.Error as error:
+        raise InputError(f"is not a table ({error})") from None
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})") from None
+    require(len(rows) > 0, "has no rows; at least one example is needed")
+    return rows
+
+
+def _has_header(cells: list[str], label: str | int, width: int) -> bool:
+    """A first line with a word in a feature's place is one of names; a label by name needs one."""
+    if isinstance(label, str):
+        return True
+    column = label % width
+    return any(_number(cell) is None for place, cell in enumerate(cells) if place != column)
+
+
+def _column(label: str | int, names: list[str] | None, width: int) -> int:
+    if isinstance(label, int):
+        require(-width <= label < width, f"label is {label}; the columns are numbered from 0 to {width - 1}")
+        return label % width
+    require(names is not None, f"label is {label!r}; a label column by name needs a header line")
+    assert names is not None
+    names = [name.strip() for name in names]
+    require(label in names, f"label is {label!r}; the columns are {', '.join(names[:10])}")
+    return names.index(label)
+
+
+def _features(row: Row, column: int, width: int) -> list[float]:
+    line, cells = row
+    require(len(cells) == width, f"line {line} has {len(cells)} columns; the first line has {width}")
+    features = []
+    for place, cell in enumerate(cells):
+        if place != column:
+            value = _number(cell)
+            finite = value is not None and math.isfinite(value)
+            require(finite, f"line {line}, column {place} holds {cell[:40]!r}; a finite number is needed")
+            features.append(value)
+    return features  # type: ignore[return-value]
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def _labelled(X: Tensor, labels: list[str], classes: tuple[int, int] | tuple[str, str] | None) -> tuple[Tensor, Tensor]:
+    if classes is not None:
+        return _two_labels(X, labels, [str(label) for label in classes])
+    numbers = [_number(label) for label in labels]
+    if all(number is not None for number in numbers):
+        return X, torch.tensor(numbers, dtype=torch.float64)
+    words = sorted(set(labels))
+    y = torch.tensor([words.index(label) for label in labels])
+    return X, (2 * y - 1 if len(words) == 2 else y)
+
+
+def _two_labels(X: Tensor, labels: list[str], classes: list[str]) -> tuple[Tensor, Tensor]:
+    for wanted in classes:
+        held = sorted(set(labels))
+        require(any(_same(wanted, label) for label in held), f"no row has the label {wanted}; there are {held[:10]}")
+    signs = [
+        next((sign for sign, wanted in zip((-1, 1), classes, strict=True) if _same(wanted, label)), 0)
+        for label in labels
+    ]
+    y = torch.tensor(signs, dtype=torch.float64)
+    return X[y != 0], y[y != 0]
+
+
+def _same(wanted: str, label: str) -> bool:
+    """3 and 3.0 are one label."""
+    number = _number(wanted)
+    return wanted == label or (number is not None and number == _number(label))

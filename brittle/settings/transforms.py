@@ -1,0 +1,117 @@
+"""What is done to data between their source and a network: fewer classes, fewer pixels, one norm, fewer components."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import require, require_count
+from brittle.settings.base import Data, Truth
+
+
+def two_classes(data: Data, classes: tuple[int, int]) -> Data:
+    """The examples of two classes; the first becomes -1, the second +1."""
+    low, high = classes
+    require(low != high, f"classes is {classes}; two different ones are needed")
+    for label in classes:
+        held = bool((data.y == label).any())
+        require(held, f"there are no examples of the class {label}; there are {_shown(data.y)}")
+    data = data.take((data.y == low) | (data.y == high))
+    signs = _signs(data.y, high)
+    if data.X_test is None:
+        return replace(data, y=signs)
+    data = data.take_test((data.test.y == low) | (data.test.y == high))
+    return replace(data, y=signs, y_test=_signs(data.test.y, high))
+
+
+def _signs(y: Tensor, high: int) -> Tensor:
+    return torch.where(y == high, 1.0, -1.0).double()
+
+
+def _shown(y: Tensor) -> str:
+    values = [f"{value:g}" for value in y.unique().tolist()]
+    return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
+
+
+def downsample(data: Data, side: int) -> Data:
+    """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones."""
+    require_count("side", side)
+    image = data.truth.image
+    require(image is not None, "these data are not pictures: their shape as an image is not known")
+    assert image is not None
+    channels = image[0] if len(image) == 3 else 1
+    shape = (channels, side, side) if len(image) == 3 else (side, side)
+
+    def resized(X: Tensor) -> Tensor:
+        pictures = X.view(len(X), channels, *image[-2:])
+        small = torch.nn.functional.interpolate(pictures, size=(side, side), mode="bilinear", antialias=True)
+        return small.flatten(1)
+
+    return _mapped(data, resized, Truth(dim=channels * side * side, image=shape))
+
+
+def unit_norm(data: Data) -> Data:
+    """Every example divided by its Euclidean norm; a linear subspace that held them still does."""
+
+    def normed(X: Tensor) -> Tensor:
+        norms = X.norm(dim=1, keepdim=True)
+        zeros = int((norms == 0).sum())
+        require(zeros == 0, f"{zeros} examples are zero and have no direction: leave them out")
+        return X / norms
+
+    old = data.truth
+    truth = Truth(dim=old.dim, radius=1.0, image=old.image)
+    if old.offset is None:
+        truth = replace(truth, basis=old.basis, complement=old.complement, codimension=old.codimension)
+    return _mapped(data, normed, truth)
+
+
+def principal(data: Data, components: int, *, centred: bool = False) -> Data:
+    """Examples projected on the affine subspace of the top principal components of the training examples.
+
+    They stay vectors of R^d. `centred` moves the training mean to the origin, which makes the subspace linear.
+    """
+    require_count("components", components)
+    most = min(data.X.shape)
+    require(
+        components <= most, f"components is {components}; {len(data)} examples of {data.columns} columns have {most}"
+    )
+    mean = data.X.mean(0)
+    axes = _principal_axes(data.X - mean)
+    basis = axes[:, :components].clone()
+    origin = torch.zeros_like(mean) if centred else mean
+
+    def projected(X: Tensor) -> Tensor:
+        return origin + (X - mean) @ basis @ basis.T
+
+    whole = not data.in_span
+    truth = Truth(
+        dim=data.dim,
+        basis=basis,
+        complement=axes[:, components:].clone() if whole else None,
+        codimension=data.dim - components,
+        offset=None if centred else mean,
+        image=data.truth.image,
+    )
+    return _mapped(data, projected, truth)
+
+
+def explained_variance(data: Data) -> Tensor:
+    """Cumulative share of the training variance on the first 1, 2, ... principal components."""
+    variances = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
+    return variances.cumsum(0) / variances.sum()
+
+
+def _principal_axes(centred: Tensor) -> Tensor:
+    """All axes (columns, columns), the one of largest variance first."""
+    return torch.linalg.eigh(_covariance(centred)).eigenvectors.flip(1)
+
+
+def _covariance(centred: Tensor) -> Tensor:
+    return centred.T @ centred / len(centred)
+
+
+def _mapped(data: Data, change: Callable[[Tensor], Tensor], truth: Truth) -> Data:
+    X_test = None if data.X_test is None else change(data.X_test)
+    return Data(change(data.X), data.y, X_test, data.y_test, truth)
