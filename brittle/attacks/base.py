@@ -1,0 +1,155 @@
+"""What every attack is: a part that proposes perturbations, and an entry that measures them itself."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar, final
+
+import torch
+from torch import Generator, Tensor, nn
+
+from brittle.attacks.flips import double
+from brittle.common.errors import require
+from brittle.common.progress import Watch, silent
+from brittle.common.result import Result
+from brittle.networks import Network
+from brittle.settings import Data
+
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class AttackResult(Result):
+    """Measured in float64 on the network itself.
+
+    perturbations (n, dim); norms (n,) ℓ2; success (n,) strictly flipped (y N < 0, or another class ahead);
+    direction (n, dim) unit vectors that were tried, zero where there was none; raw (n, dim) the perturbations before
+    they were clipped to the box; clipped (n,) whether the box changed them. A misclassified example has success and
+    norm 0; a failure keeps the perturbation that was tried last, or 0.
+    """
+
+    perturbations: Tensor
+    norms: Tensor
+    success: Tensor
+    direction: Tensor
+    raw: Tensor
+    clipped: Tensor
+
+    @property
+    def rate(self) -> float:
+        """The share of examples that were flipped."""
+        return float(self.success.double().mean())
+
+    @property
+    def mean_norm(self) -> float:
+        """Over the flipped examples; NaN where none is."""
+        return float(self.norms[self.success].mean())
+
+
+Outcome = TypeVar("Outcome", bound=AttackResult, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What is attacked: a float64 network at examples X (n, dim) with labels y, in a box where there is one."""
+
+    network: Network
+    data: Data
+    bounds: Bounds | None
+    rng: Generator
+    watch: Watch
+
+    @property
+    def X(self) -> Tensor:
+        return self.data.X
+
+    @property
+    def y(self) -> Tensor:
+        return self.data.y
+
+    def limits(self, directions: Tensor, limit: float) -> Tensor:
+        """How far each ray may go: up to the limit, and no farther than the box."""
+        lengths = torch.full((len(self.X),), limit, dtype=torch.float64)
+        if self.bounds is None:
+            return lengths
+        wall = torch.where(directions > 0, self.bounds[1], self.bounds[0])
+        room = torch.where(directions == 0, torch.inf, (wall - self.X) / directions)
+        return torch.minimum(lengths, room.min(1).values.clamp(min=0))
+
+    def clip(self, perturbations: Tensor) -> Tensor:
+        if self.bounds is None:
+            return perturbations
+        low, high = self.bounds
+        moved = self.X + perturbations
+        inside = torch.where(moved > high, high - self.X, perturbations)
+        return torch.where(moved < low, low - self.X, inside)
+
+
+@dataclass(frozen=True, eq=False)
+class Attempt:
+    """What an attack proposes, and what else it found out (the further fields of its result)."""
+
+    perturbations: Tensor
+    direction: Tensor
+    further: dict[str, Any] = field(default_factory=dict)
+
+
+class Attack(ABC, Generic[Outcome]):
+    """A way to flip a network. Its fields are its parameters; `run` is its verb."""
+
+    result: ClassVar[type[AttackResult]] = AttackResult
+
+    @final
+    def run(
+        self,
+        network: Network | nn.Module,
+        data: Data,
+        *,
+        bounds: Bounds | None = None,
+        rng: Generator | None = None,
+        watch: Watch = silent,
+    ) -> Outcome:
+        """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ."""
+        known = double(_as_network(network))
+        known.check(data.X, data.y)
+        _check_bounds(bounds, data.X)
+        target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
+        with torch.no_grad():
+            return self._judged(target, self._run(target))
+
+    @abstractmethod
+    def _run(self, target: Target) -> Attempt: ...
+
+    def _judged(self, target: Target, attempt: Attempt) -> Outcome:
+        """Nothing is taken from the attack's own word."""
+        already = target.network.margins(target.X, target.y) < 0
+        sound = attempt.perturbations.isfinite().all(1) & ~already
+        raw = torch.where(sound[:, None], attempt.perturbations, 0.0)
+        perturbations = target.clip(raw)
+        success = target.network.margins(target.X + perturbations, target.y) < 0
+        lengths = attempt.direction.norm(dim=1, keepdim=True)
+        return self.result(  # type: ignore[return-value]
+            perturbations=perturbations,
+            norms=perturbations.norm(dim=1),
+            success=success,
+            direction=torch.where(lengths > 0, attempt.direction / lengths, 0.0),
+            raw=raw,
+            clipped=(raw != perturbations).any(1),
+            **attempt.further,
+        )
+
+
+def _as_network(network: Network | nn.Module) -> Network:
+    if isinstance(network, Network):
+        return network
+    from brittle.networks.adapter import as_network
+
+    return as_network(network)
+
+
+def _check_bounds(bounds: Bounds | None, X: Tensor) -> None:
+    if bounds is None:
+        return
+    low, high = bounds
+    require(low < high, f"bounds is ({low}, {high}); the lowest value must be below the highest")
+    outside = int((X != X.clamp(low, high)).any(1).sum())
+    require(outside == 0, f"bounds is ({low}, {high}), and {outside} of {len(X)} examples lie outside it")

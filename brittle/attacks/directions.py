@@ -1,0 +1,68 @@
+"""The papers' directions z that flip many examples at once, applied as x - y·c·z/‖z‖.
+
+Each takes the network and the examples that z is made for, and returns z (dim,) of any length.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import require
+from brittle.networks import Network, TwoLayer
+from brittle.settings import Data
+
+Direction = Callable[[Network, Data], Tensor]
+
+
+def signed_examples(network: Network, data: Data) -> Tensor:
+    """vardi2022: Σ_i y_i x_i over the margin set."""
+    data.require_binary()
+    return data.y @ data.X
+
+
+def signed_means(network: Network, data: Data) -> Tensor:
+    """frei2023: Σ_q y^(q) μ^(q) over the clusters."""
+    truth = data.truth
+    require(
+        truth.means is not None and truth.mean_labels is not None, "signed means need data with known cluster means"
+    )
+    assert truth.means is not None
+    assert truth.mean_labels is not None
+    return truth.mean_labels.to(truth.means) @ truth.means
+
+
+def off_subspace_weights(network: Network, data: Data) -> Tensor:
+    """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace."""
+    require(isinstance(network, TwoLayer), "off-subspace weights need a two-layer network with one output")
+    assert isinstance(network, TwoLayer)
+    basis, complement = data.truth.basis, data.truth.complement
+    require(basis is not None or complement is not None, "off-subspace weights need data with a known subspace")
+    weights = network.v.sign() @ network.W
+    if complement is not None:
+        return complement @ (complement.T @ weights)
+    assert basis is not None
+    return weights - basis @ (basis.T @ weights)
+
+
+def signed_gradients(network: Network, data: Data) -> Tensor:
+    """Σ_i y_i ∇(y_i N)(x_i)/‖·‖, the mean direction in which N rises."""
+    data.require_binary()
+    gradients = network.margin_gradients(data.X, data.y)
+    lengths = gradients.norm(dim=1, keepdim=True)
+    return data.y @ torch.where(lengths > 0, gradients / lengths, 0.0)
+
+
+def falling_gradients(network: Network, data: Data) -> Tensor:
+    """-Σ_i ∇margin(x_i)/‖·‖: for unsigned perturbations x + c·z/‖z‖, of any number of classes."""
+    gradients = network.margin_gradients(data.X, data.y)
+    lengths = gradients.norm(dim=1, keepdim=True)
+    return -torch.where(lengths > 0, gradients / lengths, 0.0).sum(0)
+
+
+DIRECTIONS: dict[str, Direction] = {
+    "examples": signed_examples,
+    "means": signed_means,
+    "weights": off_subspace_weights,
+    "gradients": signed_gradients,
+}

@@ -1,0 +1,183 @@
+"""Where rays x + t u flip: exact for ReLU networks, by bracketed bisection for any other."""
+
+import torch
+from torch import Tensor
+
+from brittle.attacks.intervals import Intervals
+from brittle.attacks.pieces import EPSILON, Pieces, is_piecewise_linear, pieces
+from brittle.attacks.scan import scanned_flips, scanned_intervals
+from brittle.attacks.walk import rays_at_once
+from brittle.common.errors import require
+from brittle.networks import Deep, Network, TwoLayer
+
+CHUNK = 2**21  # pieces held at once
+
+
+def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf) -> Tensor:
+    """inf {t ≥ 0: margin(x + t u) < 0} for every ray, infinity where there is none up to the limit: (n,).
+
+    The margin is zero there, or the example is misclassified and t is 0; `beyond` steps to the flipped side.
+    """
+    network, X, directions, limits = _checked(network, X, y, directions, limit)
+    flips = torch.full_like(limits, torch.inf)
+    flips[network.margins(X, y) < 0] = 0
+    open_ = (flips > 0) & (directions != 0).any(1) & (limits > 0)
+    for rows in _chunks(network, open_.nonzero()[:, 0]):
+        rays = X[rows], y[rows], directions[rows], limits[rows]
+        flips[rows] = _first(network, *rays) if is_piecewise_linear(network) else scanned_flips(network, *rays)
+    return flips
+
+
+def flip_intervals(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf
+) -> Intervals:
+    """{0 ≤ t ≤ limit: margin(x + t u) < 0} for every ray, as open intervals."""
+    network, X, directions, limits = _checked(network, X, y, directions, limit)
+    empty = torch.zeros(0, dtype=torch.float64)
+    parts = [(empty.long(), empty, empty)]
+    for rows in _chunks(network, torch.arange(len(X))):
+        rays = X[rows], y[rows], directions[rows], limits[rows]
+        found = _intervals(network, *rays) if is_piecewise_linear(network) else scanned_intervals(network, *rays)
+        parts.append((rows[found.ray], found.start, found.stop))
+    ray, start, stop = (torch.cat(each) for each in zip(*parts, strict=True))
+    return Intervals(len(X), ray, start, stop)
+
+
+def beyond(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
+    """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
+
+    At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles.
+    """
+    sizes = torch.where(flips.isfinite(), flips, torch.inf)
+    pending = (sizes.isfinite() & (directions != 0).any(1)).nonzero()[:, 0]
+    unit = EPSILON * (flips + X.norm(dim=1) / directions.norm(dim=1).clamp(min=1e-300))
+    for doubling in range(34):
+        points = X[pending] + sizes[pending, None] * directions[pending]
+        pending = pending[~(network.margins(points, y[pending]) < 0)]
+        if not len(pending):
+            return sizes
+        sizes[pending] = torch.minimum(flips[pending] + unit[pending] * 2.0**doubling, limit[pending])
+    sizes[pending] = torch.inf
+    return sizes
+
+
+def _checked(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor
+) -> tuple[Network, Tensor, Tensor, Tensor]:
+    network.check(X, y)
+    X = X.double()
+    require(
+        tuple(directions.shape) in (tuple(X.shape), tuple(X.shape[1:])),
+        f"directions has shape {tuple(directions.shape)}; {tuple(X.shape[1:])} or {tuple(X.shape)} is needed",
+    )
+    require(bool(directions.isfinite().all()), "directions holds NaN or infinity")
+    limits = torch.as_tensor(limit, dtype=torch.float64).expand(len(X))
+    require(bool((limits >= 0).all()), f"limit is {limit}; it must not be negative")
+    return double(network), X, directions.double().expand_as(X), limits.clone()
+
+
+def double(network: Network) -> Network:
+    """The network in float64 where that is known to be possible."""
+    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network
+
+
+def _chunks(network: Network, rows: Tensor) -> tuple[Tensor, ...]:
+    if isinstance(network, TwoLayer):
+        return rows.split(max(1, CHUNK // network.width)) if len(rows) else ()
+    size = rays_at_once(network, 8 * CHUNK) if isinstance(network, Deep) else CHUNK
+    return rows.split(size) if len(rows) else ()
+
+
+def _first(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    """Deep networks have many pieces, so look near x first: the linear estimate tells how near."""
+    if isinstance(network, TwoLayer):
+        return _first_within(network, X, y, directions, limit)
+    slope = (network.margin_gradients(X, y) * directions).sum(1).abs()
+    near = network.margins(X, y) / slope.clamp(min=1e-300)
+    flips, left = torch.full_like(limit, torch.inf), torch.arange(len(X))
+    for reach in (2.0, 8.0, 32.0, torch.inf):
+        window = torch.minimum(limit[left], near[left] * reach) if reach < torch.inf else limit[left]
+        flips[left] = _first_within(network, X[left], y[left], directions[left], window)
+        left = left[flips[left].isinf() & (window < limit[left])]
+        if not len(left):
+            break
+    return flips
+
+
+def _first_within(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    found = pieces(network, X, y, directions, limit)
+    entered = found.flipped_at_stop()
+    any_rival = entered.any(2)
+    hit = any_rival.any(1)
+    piece = any_rival.to(torch.uint8).argmax(1)  # the first one: argmax returns the first of equal values
+    rows = torch.arange(len(X))
+    zeros = torch.where(entered[rows, piece], found.zeros()[rows, piece], torch.inf)
+    flips, rival = zeros.min(1)
+    crossing = found.value[rows, piece, rival] > 0
+    slope = found.slope[rows, piece, rival]
+    polish = (hit & crossing).nonzero()[:, 0]
+    ends = found.start[rows, piece][polish], found.stop[rows, piece][polish]
+    flips[polish] = _polished(network, X[polish], y[polish], directions[polish], flips[polish], slope[polish], *ends)
+    return torch.where(hit, flips, torch.inf)
+
+
+def _polished(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, at: Tensor, slope: Tensor, low: Tensor, high: Tensor
+) -> Tensor:
+    """One Newton step with a freshly evaluated margin: the accumulated sums may have lost digits."""
+    margin = network.margins(X + at[:, None] * directions, y)
+    step = torch.where(slope == 0, 0.0, margin / torch.where(slope == 0, 1.0, slope))
+    return torch.minimum(torch.maximum(at - step, low), high)
+
+
+def _intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Intervals:
+    found = pieces(network, X, y, directions, limit)
+    at_stop = found.flipped_at_stop()
+    at_start = found.flipped_at_start(at_stop)
+    starts = _events(network, X, y, directions, found, ~at_start & at_stop)
+    stops = _events(network, X, y, directions, found, at_start & ~at_stop)
+    from_zero, to_limit = at_start[:, 0].nonzero(), at_stop[:, -1].nonzero()
+    start = _sorted(starts, from_zero, torch.zeros(len(from_zero), dtype=torch.float64))
+    stop = _sorted(stops, to_limit, limit[to_limit[:, 0]])
+    ray, begin, end = start[0], start[2], stop[2]
+    if found.value.shape[2] > 1:
+        ray, begin, end = _united(ray, begin, end)
+    lasting = end > begin
+    return Intervals(len(X), ray[lasting], begin[lasting], end[lasting])
+
+
+def _events(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, found: Pieces, happens: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Ray, rival and t of every sign change."""
+    ray, piece, rival = happens.nonzero(as_tuple=True)
+    at, slope = found.zeros()[ray, piece, rival], found.slope[ray, piece, rival]
+    if found.value.shape[2] == 1:
+        ends = found.start[ray, piece], found.stop[ray, piece]
+        inner = (at > ends[0]) & (at < ends[1])
+        better = _polished(network, X[ray], y[ray], directions[ray], at, slope, *ends)
+        at = torch.where(inner, better, at)
+    return ray, rival, at
+
+
+def _sorted(events: tuple[Tensor, Tensor, Tensor], where: Tensor, at: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Events and those at an end of the ray together, by ray, rival and t."""
+    ray, rival, t = torch.cat([events[0], where[:, 0]]), torch.cat([events[1], where[:, 1]]), torch.cat([events[2], at])
+    order = t.argsort()
+    order = order[(ray[order] * (int(rival.max()) + 1 if len(rival) else 1) + rival[order]).argsort(stable=True)]
+    return ray[order], rival[order], t[order]
+
+
+def _united(ray: Tensor, start: Tensor, stop: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The union of each ray's intervals, whichever rival they belong to."""
+    order = start.argsort()
+    order = order[ray[order].argsort(stable=True)]
+    rays, starts, stops = ray[order].tolist(), start[order].tolist(), stop[order].tolist()
+    merged: list[list[float]] = []
+    for which, begin, end in zip(rays, starts, stops, strict=True):
+        if merged and merged[-1][0] == which and begin < merged[-1][2]:
+            merged[-1][2] = max(merged[-1][2], end)
+        else:
+            merged.append([which, begin, end])
+    table = torch.tensor(merged, dtype=torch.float64).reshape(-1, 3)
+    return table[:, 0].long(), table[:, 1], table[:, 2]

@@ -1,0 +1,42 @@
+"""One ray per example: the exact first flip along a given direction, or against the gradient."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.flips import beyond, first_flip
+from brittle.attacks.subspace import FREE, Subspace
+from brittle.common.errors import require
+
+
+@dataclass(frozen=True)
+class Ray(Attack[AttackResult]):
+    """Moves each example along its ray until it flips, no farther than `limit` and the box.
+
+    `direction`: (dim,) or (n, dim), scaled to unit length; None for the direction in which the margin falls fastest.
+    """
+
+    direction: Tensor | None = None
+    subspace: Subspace = FREE
+    limit: float = torch.inf
+
+    def _run(self, target: Target) -> Attempt:
+        if self.direction is None:
+            rays = -target.network.margin_gradients(target.X, target.y)
+        else:
+            shape, right = tuple(self.direction.shape), tuple(target.X.shape)
+            require(shape in (right, right[1:]), f"direction has shape {shape}; {right[1:]} or {right} is needed")
+            rays = self.direction.double().expand_as(target.X)
+        return along(target, self.subspace.project(rays), self.limit)
+
+
+def along(target: Target, rays: Tensor, limit: float) -> Attempt:
+    """The shortest flip along each ray, zero where there is none."""
+    lengths = rays.norm(dim=1, keepdim=True)
+    rays = torch.where(lengths > 0, rays / lengths, 0.0)
+    limits = target.limits(rays, limit)
+    flips = first_flip(target.network, target.X, target.y, rays, limits)
+    sizes = beyond(target.network, target.X, target.y, rays, flips, limits)
+    return Attempt(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rays)

@@ -1,0 +1,73 @@
+"""Where a perturbation may lie: everywhere, on a subspace, off it, or in chosen pixels."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import require
+from brittle.settings import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Subspace:
+    """The span of `basis` (dim, r), or its orthogonal complement where `off`; `basis` None is the whole space.
+
+    Columns need not be orthonormal; `pixels` makes one from a mask.
+    """
+
+    basis: Tensor | None = None
+    off: bool = False
+
+    def __post_init__(self) -> None:
+        if self.basis is None:
+            require(not self.off, "the complement of the whole space is empty: give a basis")
+            return
+        shape = tuple(self.basis.shape)
+        require(len(shape) == 2 and shape[1] <= shape[0], f"basis has shape {shape}; (dim, r) with r ≤ dim is needed")
+        object.__setattr__(self, "basis", _orthonormal(self.basis.double()))
+
+    @property
+    def free(self) -> bool:
+        return self.basis is None
+
+    def project(self, vectors: Tensor) -> Tensor:
+        """Orthogonal projection of every row; done twice, since the first leaves a remainder of rounding."""
+        if self.basis is None:
+            return vectors
+        require(
+            vectors.shape[-1] == len(self.basis),
+            f"the subspace lies in {len(self.basis)} dimensions and the examples have {vectors.shape[-1]}",
+        )
+        for _ in range(2):
+            on = (vectors @ self.basis) @ self.basis.T
+            vectors = vectors - on if self.off else on
+        return vectors
+
+
+FREE = Subspace()
+
+
+def pixels(mask: Tensor) -> Subspace:
+    """Perturbations in the marked features only."""
+    marked = mask.reshape(-1).bool()
+    return Subspace(torch.eye(len(marked), dtype=torch.float64)[:, marked])
+
+
+def of_data(data: Data, side: str) -> Subspace:
+    """`on` or `off` the subspace that the data are known to lie on, or `free`."""
+    require(side in ("on", "off", "free"), f"subspace is {side!r}; on, off or free is needed")
+    if side == "free":
+        return FREE
+    require(data.truth.basis is not None, f"subspace is {side!r}, and these data have no known basis")
+    return Subspace(data.truth.basis, off=side == "off")
+
+
+def _orthonormal(basis: Tensor) -> Tensor:
+    """The basis itself where it is orthonormal already, otherwise one of the same span."""
+    require(bool(basis.isfinite().all()), "basis holds NaN or infinity")
+    gram = basis.T @ basis
+    if torch.allclose(gram, torch.eye(len(gram), dtype=gram.dtype), rtol=0, atol=1e-14):
+        return basis
+    left, values, _ = torch.linalg.svd(basis, full_matrices=False)
+    return left[:, values > 1e-12 * values[:1].sum()]

@@ -1,0 +1,119 @@
+"""One direction for all examples: x - y·c·z/‖z‖, and the smallest c that flips them all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.directions import Direction, signed_examples
+from brittle.attacks.flips import flip_intervals
+from brittle.attacks.intervals import Intervals
+from brittle.attacks.pieces import EPSILON
+from brittle.common.errors import require
+from brittle.networks import Network
+from brittle.settings import Data
+
+
+@dataclass(frozen=True, eq=False)
+class UniversalResult(AttackResult):
+    """smallest: the smallest c that flips every considered example at the same time, infinity where there is none.
+
+    size: the c of `perturbations`, just beyond `smallest`, or where most are flipped if there is no `smallest`;
+    z (dim,) unit vector; considered (n,) the examples that are to flip; lower: their largest first flip, a lower
+    bound on `smallest`; intervals: where each of them is flipped along its ray.
+    """
+
+    smallest: float
+    size: float
+    lower: float
+    z: Tensor
+    considered: Tensor
+    intervals: Intervals
+
+    def curve(self, sizes: Tensor) -> Tensor:
+        """The share of the considered examples that are flipped at each c."""
+        return self.intervals.share(torch.as_tensor(sizes, dtype=torch.float64).reshape(-1))
+
+
+@dataclass(frozen=True)
+class Universal(Attack[UniversalResult]):
+    """Moves every example along one direction, against its label.
+
+    `direction`: a function of (network, examples), see `directions`, or a vector. `margin_slack`: consider only
+    examples with margin up to 1 + margin_slack times the smallest (vardi2022 6: 0.1), None for all that are
+    classified rightly. `signed=False` moves every example the same way, x + c·z/‖z‖: with two classes that can flip
+    at most one of them once c is large, and with class numbers it is the only kind there is.
+    """
+
+    result: ClassVar[type[AttackResult]] = UniversalResult
+
+    direction: Direction | Tensor = signed_examples
+    margin_slack: float | None = None
+    signed: bool = True
+    limit: float = torch.inf
+
+    def _run(self, target: Target) -> Attempt:
+        require(target.data.binary or not self.signed, "a signed universal direction needs the labels -1 and 1")
+        considered = self._considered(target)
+        z = self._unit(target, considered)
+        rays = -target.y[:, None] * z if self.signed else z.expand_as(target.X)
+        X, y = target.X[considered], target.y[considered]
+        intervals = flip_intervals(target.network, X, y, rays[considered], self.limit)
+        most, start, stop = intervals.widest_overlap()
+        reached = most == len(X)
+        size = _all_beyond(target.network, X, y, rays[considered], start, stop, most) if most else 0.0
+        return Attempt(
+            rays * size,
+            rays,
+            {
+                "smallest": (start if len(X) else 0.0) if reached else torch.inf,
+                "size": size,
+                "lower": float(intervals.first().max()) if len(X) else 0.0,
+                "z": z,
+                "considered": considered,
+                "intervals": intervals,
+            },
+        )
+
+    def _considered(self, target: Target) -> Tensor:
+        margins = target.network.margins(target.X, target.y)
+        right = margins >= 0
+        if self.margin_slack is None or not right.any():
+            return right
+        return right & (margins <= (1 + self.margin_slack) * margins[right].min())
+
+    def _unit(self, target: Target, considered: Tensor) -> Tensor:
+        """z/‖z‖, made for the considered examples; zero where there is no direction."""
+        if isinstance(self.direction, Tensor):
+            z = self.direction.double()
+        elif considered.any():
+            z = self.direction(target.network, target.data.take(considered)).double()
+        else:
+            z = torch.zeros(target.X.shape[1], dtype=torch.float64)
+        shape = tuple(z.shape)
+        require(shape == (target.X.shape[1],), f"direction has shape {shape}; ({target.X.shape[1]},) is needed")
+        require(bool(z.isfinite().all()), "direction holds NaN or infinity")
+        length = z.norm()
+        return z / length if length > 0 else z
+
+
+def _all_beyond(network: Network, X: Tensor, y: Tensor, rays: Tensor, start: float, stop: float, most: int) -> float:
+    """The first size just above `start` at which `most` examples are measured as flipped, inside the interval."""
+    unit = EPSILON * (start + float(X.norm(dim=1).max()))
+    size = start
+    for doubling in range(34):
+        if int((network.margins(X + size * rays, y) < 0).sum()) >= most:
+            return size
+        size = min(start + unit * 2.0**doubling, (start + stop) / 2)
+    return size
+
+
+def transfer(
+    direction: Tensor, networks: Sequence[Network | nn.Module], data: Data, margin_slack: float | None = None
+) -> tuple[UniversalResult, ...]:
+    """The same direction against other networks; `curve` of each result tells what a given size does there."""
+    attack = Universal(direction=direction, margin_slack=margin_slack)
+    return tuple(attack.run(network, data) for network in networks)
