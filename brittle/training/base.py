@@ -1,0 +1,123 @@
+"""What every training regime does before and after its steps."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from torch import Generator
+
+from brittle.common.errors import require
+from brittle.common.progress import Watch, silent
+from brittle.common.result import Result, jsonable
+from brittle.networks.base import Network
+from brittle.settings.base import Data
+from brittle.training.checkpoint import Checkpoint, fingerprint
+from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive
+from brittle.training.stops import LogLoss, Stop
+
+
+@dataclass(frozen=True, eq=False)
+class Training(Result):
+    """A trained network and how it came about.
+
+    `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted;
+    `message` says it in a sentence. `normalised_margin` is min q/‖θ‖^degree, degree 2 for two layers.
+    """
+
+    network: Network
+    status: str
+    stopped_by: str
+    message: str
+    steps: int
+    gradient_evaluations: int
+    seconds: float
+    log_loss: float
+    margin: float
+    normalised_margin: float
+    accuracy: float
+    share_on_margin: float
+    norm: float
+    path: tuple[PathPoint, ...]
+
+    @property
+    def reached(self) -> bool:
+        return self.status == "reached"
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything but the weights, which belong in a network file."""
+        return {item.name: jsonable(getattr(self, item.name)) for item in fields(self) if item.name != "network"}
+
+
+@dataclass(frozen=True)
+class Regime(ABC):
+    """A way to train. Its fields are its parameters, `until` among them; `train` is its verb."""
+
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: LogLoss(-70))
+
+    @property
+    def stops(self) -> tuple[Stop, ...]:
+        return (self.until,) if isinstance(self.until, Stop) else tuple(self.until)
+
+    def train(
+        self,
+        network: Network,
+        data: Data,
+        rng: Generator | None = None,
+        *,
+        watch: Watch = silent,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+    ) -> Training:
+        """Train the network on the data until a stop is reached.
+
+        With `checkpoint`, Ctrl-C, a failed step and every minute of work leave the run there; with `resume` it goes
+        on from there to the network that it would have become.
+        """
+        self._check(network, data)
+        run = self._start(network, data, rng)
+        settings = {"regime": type(self).__name__} | {
+            item.name: getattr(self, item.name) for item in fields(self) if item.name != "until"
+        }
+        saver, record = Saver(), Record()
+        if checkpoint is not None:
+            saver = Checkpoint(checkpoint, fingerprint(settings, data.X, data.y, run.objective.start))
+        if resume:
+            require(isinstance(saver, Checkpoint), "resume needs the path of a checkpoint")
+            assert isinstance(saver, Checkpoint)
+            record = saver.load(run)
+        run.measure()
+        outcome = drive(run, record, self.stops, watch, saver)
+        return _finished(run, record, outcome)
+
+    def _check(self, network: Network, data: Data) -> None:
+        require(isinstance(network, Network), f"network is {type(network).__name__}; it must be a brittle network")
+        require(len(self.stops) > 0, "until is empty; name at least one stop, such as LogLoss(-70)")
+        network.check(data.X, data.y)
+
+    @abstractmethod
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run: ...
+
+
+def _finished(run: Run, record: Record, outcome: Outcome) -> Training:
+    if not run.fresh:
+        run.measure()
+    look = run.look(recorded=True)
+    if not record.points or record.points[-1].steps != run.steps:
+        record.add(look)
+    return Training(
+        network=run.network(),
+        status=outcome.status,
+        stopped_by=outcome.stopped_by,
+        message=outcome.message,
+        steps=run.steps,
+        gradient_evaluations=run.evaluations,
+        seconds=run.seconds,
+        log_loss=look.log_loss,
+        margin=look.margin,
+        normalised_margin=look.normalised_margin,
+        accuracy=look.accuracy,
+        share_on_margin=look.share_on_margin,
+        norm=look.norm,
+        path=tuple(record.points),
+    )

@@ -1,0 +1,155 @@
+"""Gradient flow, walked in the time τ in which dθ/dτ = -∇L/L: the same path, and no underflow at any loss."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_positive
+from brittle.networks.base import Network
+from brittle.networks.two_layer import TwoLayer
+from brittle.settings.base import Data
+from brittle.training.base import Regime
+from brittle.training.losses import Exponential, LossFunction
+from brittle.training.objective import Evaluation, Objective, objective_for
+from brittle.training.pairs import PAIRS
+from brittle.training.run import Ended, Run
+from brittle.training.span import Span
+
+TYPES = {"float64": torch.float64, "float32": torch.float32}
+SMALLEST_SHARE = 1e-12  # of ‖θ‖: a shorter step is no step
+
+
+@dataclass(frozen=True)
+class Flow(Regime):
+    """Gradient flow by an embedded Runge-Kutta pair; the error of a step is at most `tolerance` of ‖θ‖.
+
+    `span` trains a two-layer network on the coordinates in the span of the data: "auto" where n < d.
+    """
+
+    loss: LossFunction = field(default_factory=Exponential)
+    pair: str = "bogacki-shampine"
+    tolerance: float = 3e-4
+    span: bool | str = "auto"
+    precision: str = "float64"
+    layers: str = "all"
+    biases: bool | None = None
+
+    def __post_init__(self) -> None:
+        require(self.pair in PAIRS, f"pair is {self.pair!r}; it must be one of {', '.join(PAIRS)}")
+        require_positive("tolerance", self.tolerance)
+        require(self.span in (True, False, "auto"), f"span is {self.span!r}; it must be True, False or 'auto'")
+        require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
+        require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
+
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        span = None
+        if isinstance(network, TwoLayer):
+            network = network.to(TYPES[self.precision])
+            inside = len(data) < data.columns if self.span == "auto" else bool(self.span)
+            span = Span.of(data.X) if inside else None
+        return FlowRun(objective_for(network, data, self.layers, self.biases, span), self)
+
+
+class FlowRun(Run):
+    """θ, the direction there, and the length h of the next step in τ."""
+
+    def __init__(self, objective: Objective, flow: Flow) -> None:
+        super().__init__(objective)
+        self.flow, self.pair = flow, PAIRS[flow.pair]
+        self.h = 0.0
+        targets = [stop.target_log_loss for stop in flow.stops if stop.target_log_loss is not None]
+        self.target = max(targets, default=-math.inf)
+
+    def scalars(self) -> list[float]:
+        return [self.h]
+
+    def restore(self, scalars: list[float]) -> None:
+        (self.h,) = scalars
+
+    def measure(self) -> None:
+        """Also the first stage of the next step; a resumed run has counted it already."""
+        self.evaluations += self.steps == 0
+        self._arrive(self.theta, self.objective.evaluate(self.theta, self.flow.loss))
+        if self.h == 0:
+            self.h = 0.01 * self._length() / max(float(self.direction.norm()), 1e-300)
+
+    def _arrive(self, theta: Tensor, at: Evaluation) -> None:
+        self.theta, self.direction, self.margins = theta, at.direction, at.margins
+        self.log_loss, self.log_loss_sum = at.log_loss, at.log_loss_sum
+
+    def _length(self) -> float:
+        return self.objective.squared_norm(self.theta) ** 0.5
+
+    def step(self) -> None:
+        speed, length = float(self.direction.norm()), self._length()
+        if not speed * 1e6 > SMALLEST_SHARE * length:
+            raise Ended("stalled", f"the gradient vanished at log-loss {self.log_loss:.6g}: no stop can be reached")
+        while True:
+            if self.h * speed < SMALLEST_SHARE * length:
+                raise Ended("stalled", f"no step is short enough at log-loss {self.log_loss:.6g}")
+            theta, at, error = self._try(self.h)
+            size = error / (self.flow.tolerance * max(length, self.objective.squared_norm(theta) ** 0.5))
+            good = math.isfinite(size) and math.isfinite(at.log_loss)
+            tried, growth = self.h, 0.9 * max(size, 1e-12) ** (-1 / self.pair.order) if good else 0.1
+            self.h = tried * min(5.0, max(0.2, growth))
+            if good and size <= 1:
+                break
+        if at.log_loss < self.target - 1e-3 * abs(self.target) < self.log_loss:
+            theta, at = self._land(tried, at)
+        self._arrive(theta, at)
+        self.steps += 1
+
+    def _try(self, h: float) -> tuple[Tensor, Evaluation, float]:
+        """One step of length h: its end, what was found there, and its error."""
+        slopes = [self.direction]
+        for row in self.pair.a:
+            slopes.append(self._evaluate(_combine(self.theta, h, row, slopes)).direction)
+        theta = _combine(self.theta, h, self.pair.b, slopes)
+        at = self._evaluate(theta)
+        error = _combine(torch.zeros_like(theta), h, self.pair.e, [*slopes, at.direction])
+        return theta, at, float(error.norm())
+
+    def _evaluate(self, theta: Tensor) -> Evaluation:
+        self.evaluations += 1
+        return self.objective.evaluate(theta, self.flow.loss)
+
+    def _land(self, h: float, beyond: Evaluation) -> tuple[Tensor, Evaluation]:
+        """A shorter step that ends just below the target: d ln L/dτ = -‖∇ ln L‖² is known at both ends."""
+        low, high = 0.0, h
+        ends = [(0.0, self.log_loss, self.direction), (h, beyond.log_loss, beyond.direction)]
+        goal = self.target - 5e-4 * abs(self.target)
+        for _ in range(8):
+            h = _crossing(ends, goal, low, high)
+            theta, at, _ = self._try(h)
+            if self.target - 1e-3 * abs(self.target) <= at.log_loss < self.target:
+                break
+            low, high = (h, high) if at.log_loss >= self.target else (low, h)
+            ends[0 if at.log_loss >= self.target else 1] = (h, at.log_loss, at.direction)
+        return theta, at
+
+
+def _crossing(ends: list[tuple[float, float, Tensor]], goal: float, low: float, high: float) -> float:
+    """Where the cubic through both ends, with their slopes -‖∇ ln L‖², meets the goal."""
+    (t0, f0, g0), (t1, f1, g1) = ends
+    s0, s1, width = -float(g0.square().sum()), -float(g1.square().sum()), t1 - t0
+    for _ in range(60):
+        middle = (low + high) / 2
+        u = (middle - t0) / width
+        value = (
+            f0 * (1 + 2 * u) * (1 - u) ** 2
+            + width * s0 * u * (1 - u) ** 2
+            + f1 * u * u * (3 - 2 * u)
+            + width * s1 * u * u * (u - 1)
+        )
+        low, high = (middle, high) if value > goal else (low, middle)
+    return (low + high) / 2
+
+
+def _combine(base: Tensor, h: float, weights: tuple[float, ...], slopes: list[Tensor]) -> Tensor:
+    result = base.clone()
+    for weight, slope in zip(weights, slopes, strict=True):
+        if weight:
+            result.add_(slope, alpha=h * weight)
+    return result

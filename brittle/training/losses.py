@@ -1,0 +1,68 @@
+"""The two losses of the papers, in the log domain: a log-loss of -10^6 is as good a number as any other."""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from brittle.common.errors import require
+
+
+@dataclass(frozen=True)
+class LossFunction(ABC):
+    """ℓ(q) of the margins q (n,); the total is their sum, or their mean."""
+
+    reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        known = self.reduction in ("mean", "sum")
+        require(known, f"reduction is {self.reduction!r}; it must be 'mean' or 'sum'")
+
+    @abstractmethod
+    def log_values(self, q: Tensor) -> Tensor:
+        """ln ℓ(q_i)."""
+
+    @abstractmethod
+    def log_slopes(self, q: Tensor) -> Tensor:
+        """ln(-ℓ'(q_i))."""
+
+    def total(self, q: Tensor) -> float:
+        """The log of the whole loss."""
+        return self.reduced(float(torch.logsumexp(self.log_values(q), 0)), len(q))
+
+    def reduced(self, log_sum: float, examples: int) -> float:
+        return log_sum - math.log(examples) if self.reduction == "mean" else log_sum
+
+    def weights(self, q: Tensor) -> Tensor:
+        """-ℓ'(q_i)/Σ_k ℓ(q_k): the weights of ∇q_i in -∇ ln L, the same for sum and mean."""
+        return torch.exp(self.log_slopes(q) - torch.logsumexp(self.log_values(q), 0))
+
+
+@dataclass(frozen=True)
+class Exponential(LossFunction):
+    """ℓ(q) = e^{-q}."""
+
+    def log_values(self, q: Tensor) -> Tensor:
+        return -q
+
+    def log_slopes(self, q: Tensor) -> Tensor:
+        return -q
+
+
+@dataclass(frozen=True)
+class Logistic(LossFunction):
+    """ℓ(q) = ln(1 + e^{-q})."""
+
+    def log_values(self, q: Tensor) -> Tensor:
+        # Beyond 18, ln ln(1 + e^{-q}) = -q - e^{-q}/2 to rounding, where ln(1 + e^{-q}) would soon underflow.
+        near = q.clamp(max=18.0)
+        return torch.where(q > 18, -q - torch.exp(-q) / 2, torch.log(functional.softplus(-near)))
+
+    def log_slopes(self, q: Tensor) -> Tensor:
+        return functional.logsigmoid(-q)
+
+
+LOSSES: dict[str, type[LossFunction]] = {"exponential": Exponential, "logistic": Logistic}

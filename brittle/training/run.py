@@ -1,0 +1,217 @@
+"""One training run: where it is, what it has recorded, and the loop that carries it from stop to stop."""
+
+import math
+import signal
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import FrameType
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.progress import Progress, Watch
+from brittle.common.result import Result
+from brittle.networks.base import Network
+from brittle.training.objective import Objective
+from brittle.training.stops import Look, Stop
+
+PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
+SECONDS_BETWEEN_CHECKPOINTS = 60.0
+SECONDS_BETWEEN_REPORTS = 0.1
+
+
+@dataclass(frozen=True)
+class PathPoint(Result):
+    """The run at one recorded moment."""
+
+    steps: int
+    gradient_evaluations: int
+    log_loss: float
+    normalised_margin: float
+    smoothed_margin: float
+    share_on_margin: float
+    norm: float
+
+
+class Ended(Exception):
+    """The run cannot go on: `status` and one line that says why."""
+
+    def __init__(self, status: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Run(ABC):
+    """θ with what was last measured there. `step` replaces tensors and never writes into them.
+
+    `fresh` says whether the measurement belongs to the present θ; where it does not, only budgets are judged.
+    """
+
+    steps = 0
+    evaluations = 0
+    seconds = 0.0
+    fresh = True
+    rng: Generator | None = None
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self.theta: Tensor = objective.start
+        self.margins = torch.empty(0)
+        self.log_loss = self.log_loss_sum = math.nan
+
+    @abstractmethod
+    def measure(self) -> None:
+        """Set the margins and the log-loss of the present θ."""
+
+    @abstractmethod
+    def step(self) -> None:
+        """Go on by one step, or raise Ended and leave θ as it was."""
+
+    def scalars(self) -> list[float]:
+        """Numbers beyond θ that a resumed run needs."""
+        return []
+
+    def restore(self, scalars: list[float]) -> None:
+        """Take back what `scalars` gave."""
+        assert not scalars
+
+    def arrays(self) -> dict[str, Tensor]:
+        """Arrays beyond θ that a resumed run needs."""
+        return {}
+
+    def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
+        """Take back what `arrays` gave."""
+        assert not arrays
+
+    def network(self) -> Network:
+        return self.objective.network(self.theta)
+
+    def look(self, recorded: bool) -> Look:
+        return Look(
+            steps=self.steps,
+            evaluations=self.evaluations,
+            seconds=self.seconds,
+            log_loss=self.log_loss,
+            log_loss_sum=self.log_loss_sum,
+            margins=self.margins,
+            theta_norm=lambda: self.objective.squared_norm(self.theta) ** 0.5,
+            degree=self.objective.degree,
+            recorded=recorded,
+            network=self.network,
+        )
+
+
+@dataclass
+class Record:
+    """The points of the path, taken whenever steps or log-loss pass the next mark of a geometric grid."""
+
+    points: list[PathPoint] = field(default_factory=list)
+    next_steps: float = 0.0
+    next_depth: float = 1.0
+
+    def due(self, run: Run) -> bool:
+        return run.fresh and (run.steps >= self.next_steps or -run.log_loss >= self.next_depth)
+
+    def add(self, look: Look) -> None:
+        growth = 10 ** (1 / PER_DECADE)
+        self.next_steps = max(look.steps * growth, look.steps + 1)
+        self.next_depth = max(1.0, -look.log_loss * growth)
+        self.points.append(
+            PathPoint(
+                look.steps,
+                look.evaluations,
+                look.log_loss,
+                look.normalised_margin,
+                look.smoothed_margin,
+                look.share_on_margin,
+                look.norm,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    status: str
+    stopped_by: str
+    message: str
+
+
+def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "Saver") -> Outcome:
+    """Step until a stop is reached, the run ends itself, or Ctrl-C asks for a checkpoint."""
+    with _interrupts(save.wanted) as interrupted:
+        clock = time.perf_counter() - run.seconds
+        reported = -math.inf
+        first: Look | None = None
+        while True:
+            run.seconds = time.perf_counter() - clock
+            recorded = record.due(run)
+            look = run.look(recorded)
+            first = first or look
+            if recorded:
+                record.add(look)
+            stop = _reached(run, stops, look, record.points)
+            if stop is not None:
+                return _outcome(stop, stops)
+            if run.seconds - reported > SECONDS_BETWEEN_REPORTS:
+                reported = run.seconds
+                watch(Progress(max(s.done(first, look) for s in stops), _note(look)))
+            save.if_due(run, record)
+            if interrupted.is_set():
+                save.now(run, record)
+                return Outcome("interrupted", "interrupt", f"interrupted at log-loss {run.log_loss:.6g}")
+            try:
+                run.step()
+            except Ended as end:
+                run.seconds = time.perf_counter() - clock
+                save.now(run, record)
+                return Outcome(end.status, end.status, str(end))
+
+
+def _note(look: Look) -> str:
+    return f"log-loss {look.log_loss:.5g}, step {look.steps}"
+
+
+def _reached(run: Run, stops: Sequence[Stop], look: Look, path: list[PathPoint]) -> Stop | None:
+    judged = stops if run.fresh else [stop for stop in stops if stop.budget]
+    return next((stop for stop in judged if stop.reached(look, path)), None)
+
+
+def _outcome(stop: Stop, stops: Sequence[Stop]) -> Outcome:
+    goals = [str(other) for other in stops if not other.budget]
+    if stop.budget and goals:
+        return Outcome("budget", str(stop), f"ended by {stop} before {' or '.join(goals)} was reached")
+    return Outcome("reached", str(stop), f"reached {stop}")
+
+
+class Saver:
+    """Where checkpoints go; the base class writes none."""
+
+    wanted = False
+
+    def now(self, run: Run, record: Record) -> None: ...
+
+    def if_due(self, run: Run, record: Record) -> None: ...
+
+
+@contextmanager
+def _interrupts(wanted: bool) -> Iterator[threading.Event]:
+    """Turns the first Ctrl-C into a flag that is read between steps; the second one interrupts at once."""
+    flag = threading.Event()
+    if not wanted or threading.current_thread() is not threading.main_thread():
+        yield flag
+        return
+    before = signal.getsignal(signal.SIGINT)
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        flag.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, handler)
+    try:
+        yield flag
+    finally:
+        signal.signal(signal.SIGINT, before)
