@@ -7,16 +7,20 @@ from pathlib import Path
 
 import torch
 
-from brittle.networks import Kaiming, Lazy, PyTorch
+from brittle.networks import Adapter, Kaiming, Lazy, PyTorch
 from brittle.settings import (
     AlmostOrthogonal,
+    Cifar10,
     Clusters,
     Data,
+    Digits,
+    FashionMnist,
     File,
     Gaussian,
     Given,
     Grid25,
     Line7,
+    Mnist,
     Orthogonal,
     Sphere,
     Subspace,
@@ -35,6 +39,8 @@ NETWORKS = [
     ("two layers, one logit, as a deep network", PyTorch().draw_deep(4, [7], _rng)),
     ("three layers", PyTorch(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
     ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
+    ("foreign module, one logit", Adapter(PyTorch().draw_deep(4, [7, 6], _rng).module())),
+    ("foreign module, three classes", Adapter(PyTorch().draw_deep(4, [7], _rng, outputs=3).module())),
 ]
 
 SETTINGS = [
@@ -54,6 +60,11 @@ SETTINGS = [
     ("line7", Line7()),
     ("grid25", Grid25()),
     ("given points", Given(Data(torch.eye(6), torch.tensor([0, 1, 2, 0, 1, 2])))),
+    ("digits", Digits()),
+    ("two digits", Digits(classes=(3, 8))),
+    ("mnist", Mnist(classes=(0, 1))),
+    ("fashion-mnist", FashionMnist(classes=(0, 9))),
+    ("cifar10", Cifar10(classes=(3, 5))),
     ("file", File(Path(__file__).parent / "settings" / "table.csv")),
 ]
 

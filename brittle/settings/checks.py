@@ -21,9 +21,11 @@ def checked_examples(name: str, X: Tensor) -> Tensor:
     require(X.shape[0] > 0, f"{name} has no rows; at least one example is needed")
     require(X.shape[1] > 0, f"{name} has no columns; at least one feature is needed")
     require(X.dtype != torch.bool and not X.is_complex(), f"{name} has type {X.dtype}; real numbers are needed")
-    bad = int((~torch.isfinite(X)).any(1).sum())
-    require(bad == 0, f"{name} holds NaN or infinity in {bad} of {len(X)} rows")
-    return X.double()
+    X = X.double()
+    if not torch.isfinite(X.sum()):  # ten times as fast as asking every entry; a finite sum has finite terms
+        bad = int((~torch.isfinite(X)).any(1).sum())
+        require(bad == 0, f"{name} holds NaN or infinity in {bad} of {len(X)} rows")
+    return X
 
 
 def checked_labels(labels: dict[str, Tensor], counts: dict[str, int]) -> dict[str, Tensor]:
