@@ -3,17 +3,31 @@
 import enum
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator
 
+from brittle.attacks import flip_intervals
 from brittle.common.errors import require, require_count
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.theorems.base import LARGEST_MARGIN, LONGEST, Comparison, Instance, Theorem, Witness
+from brittle.theorems.base import (
+    COMPARATOR_FLIPPED,
+    LARGEST_MARGIN,
+    LONGEST,
+    SMALLEST_NORM,
+    SMALLEST_SCALE,
+    Comparison,
+    Instance,
+    Promise,
+    Theorem,
+    Witness,
+)
+from brittle.theorems.scaling import Scaling
 
 
 class Outcome(enum.Enum):
@@ -38,6 +52,7 @@ class Verdict(Result):
     probability: float
     note: str
     seconds: float
+    scaling: tuple[Scaling, ...] = ()
 
     @property
     def failed(self) -> list[str]:
@@ -51,7 +66,9 @@ def check(theorem: Theorem, data: Data, network: Network | None = None, **facts:
 
 def check_default(theorem: Theorem, rng: Generator) -> Verdict:
     """The theorem on its own default instance."""
-    return check_instance(theorem, theorem.default(rng))
+    begun = time.perf_counter()
+    verdict = check_instance(theorem, theorem.default(rng))
+    return replace(verdict, seconds=time.perf_counter() - begun)
 
 
 def check_instance(theorem: Theorem, instance: Instance) -> Verdict:
@@ -59,16 +76,19 @@ def check_instance(theorem: Theorem, instance: Instance) -> Verdict:
     hypotheses = tuple(theorem.hypotheses(instance))
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
     probability = theorem.probability(instance) if not failed else math.nan
-    measured = {} if failed else measure(theorem.witness(instance), instance)
+    measured = {} if failed else measure(theorem.witness(instance), instance, theorem.comparator(instance))
     promises = [] if failed else theorem.bound(instance)
     bound = tuple(promise.against(measured[promise.measure]) for promise in promises)
-    outcome, advice = judge(failed, bound, probability)
+    scaling = () if failed else theorem.scaling(instance)
+    outcome, advice = judge(failed, bound, probability, promises)
+    if outcome is not Outcome.HYPOTHESES_FAIL:
+        outcome, advice = qualify(theorem, outcome, advice, scaling)
     seconds = time.perf_counter() - begun
-    identity = (theorem.id, theorem.claim)
-    return Verdict(*identity, outcome, advice, hypotheses, bound, measured, probability, theorem.note(), seconds)
+    known = (hypotheses, bound, measured, probability, theorem.note(), seconds, scaling)
+    return Verdict(theorem.id, theorem.claim, outcome, advice, *known)
 
 
-def measure(witness: Witness, instance: Instance) -> dict[str, float]:
+def measure(witness: Witness, instance: Instance, comparator: Network | None = None) -> dict[str, float]:
     """The witness's own quantities, and those of its perturbations, which are applied here."""
     measured = {name: float(value) for name, value in witness.measures.items()}
     if witness.perturbations is None:
@@ -80,10 +100,17 @@ def measure(witness: Witness, instance: Instance) -> dict[str, float]:
     y = instance.data.y if witness.labels is None else witness.labels
     measured[LONGEST] = float(torch.linalg.vector_norm(witness.perturbations, dim=1).max())
     measured[LARGEST_MARGIN] = float(network.margins(X + witness.perturbations, y).max())
+    measured[SMALLEST_SCALE] = flip_intervals(network, X, y, witness.perturbations).overlap()[0]
+    measured[SMALLEST_NORM] = measured[SMALLEST_SCALE] * measured[LONGEST]
+    if comparator is not None:
+        margins = comparator.margins(X + witness.perturbations, y)
+        measured[COMPARATOR_FLIPPED] = float((margins < 0).double().mean())
     return measured
 
 
-def judge(failed: list[Comparison], bound: tuple[Comparison, ...], probability: float) -> tuple[Outcome, str]:
+def judge(
+    failed: list[Comparison], bound: tuple[Comparison, ...], probability: float, promises: Sequence[Promise] = ()
+) -> tuple[Outcome, str]:
     """The verdict and one sentence on what to do about it."""
     if failed:
         worst = "; ".join(f"{comparison} does not hold (slack {comparison.slack:.3g})" for comparison in failed)
@@ -94,15 +121,30 @@ def judge(failed: list[Comparison], bound: tuple[Comparison, ...], probability: 
         return Outcome.INCONCLUSIVE, f"{unmeasured[0].name} could not be measured"
     if not broken and not (probability > 0):
         return Outcome.INCONCLUSIVE, f"the promise is vacuous here: it holds with probability ≥ {probability:.3g}"
+    vacuous = "; ".join(str(promise) for promise in promises if promise.vacuous)
+    if not broken and vacuous:
+        return Outcome.INCONCLUSIVE, f"the promise is vacuous here: {vacuous}"
     if not broken:
         return Outcome.CONFIRMED, "every hypothesis holds and so does the conclusion"
     shown = "; ".join(str(comparison) for comparison in broken)
-    if probability < 1:
+    certain = {promise.measure for promise in promises if promise.certain}
+    if probability < 1 and not any(comparison.name in certain for comparison in broken):
         return (
             Outcome.INCONCLUSIVE,
             f"{shown} does not hold; promised only with probability {probability:.4g}: use trials",
         )
     return Outcome.VIOLATED, f"{shown} does not hold although every hypothesis does: a counterexample or a bug"
+
+
+def qualify(theorem: Theorem, outcome: Outcome, advice: str, scaling: tuple[Scaling, ...]) -> tuple[Outcome, str]:
+    """What is known about the statement itself: a flaw as printed, or constants that the paper does not give."""
+    if theorem.flaw and outcome is not Outcome.CONFIRMED:
+        stands = f"; {theorem.repaired} is the statement that stands" if theorem.repaired else ""
+        return outcome, f"as printed it is {theorem.flaw}{stands} ({advice})"
+    if theorem.explicit_constants or outcome is Outcome.VIOLATED:
+        return outcome, advice
+    shown = "; ".join(str(each) for each in scaling) or "one instance has no exponent: check the default instance"
+    return Outcome.SCALING_ONLY, f"the paper gives no constants, so this can be measured and not confirmed: {shown}"
 
 
 @dataclass(frozen=True)
@@ -125,6 +167,10 @@ def check_many(theorem: Theorem, trials: int, rng: Generator, watch: Watch = sil
     """Draws the default instance again and again and counts how often the promise fails."""
     require_count("trials", trials)
     begun = time.perf_counter()
+    counted = theorem.failures(trials, rng)
+    if counted is not None:
+        rates = (counted.skipped, counted.failures, counted.promised_failure_rate)
+        return judge_trials(theorem.id, trials, *rates, time.perf_counter() - begun)
     failures, skipped, promised = 0, 0, 1.0
     for trial in range(trials):
         verdict = check_default(theorem, rng)

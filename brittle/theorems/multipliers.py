@@ -1,0 +1,47 @@
+"""A KKT point as the proofs see it: the network at margin 1, its multipliers λ_i and its slopes σ'_ij."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.margin import residual
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+
+
+@dataclass(frozen=True, eq=False)
+class KKTPoint:
+    """The network scaled to min q = 1; lam (n,), slopes (n, width) in [0, 1], on_margin (n,)."""
+
+    network: TwoLayer
+    lam: Tensor
+    slopes: Tensor
+    on_margin: Tensor
+    stationarity: float
+
+    @property
+    def loads(self) -> Tensor:
+        """Σ_i |v_j| λ_i σ'_ij, (width,): by how much neuron j is made of examples."""
+        return self.network.v.abs() * (self.lam @ self.slopes)
+
+    @property
+    def alive(self) -> Tensor:
+        """Neurons that are made of examples; the others are zero at a KKT point."""
+        loads = self.loads
+        return loads > 1e-9 * loads.max()
+
+    def sums(self, sign: int) -> Tensor:
+        """Σ_j v_j² λ_i σ'_ij over the neurons with v_j of this sign, (n,)."""
+        side = (sign * self.network.v > 0).to(self.network.dtype)
+        return self.lam * (self.slopes @ (side * self.network.v.square()))
+
+
+def kkt_point(network: TwoLayer, data: Data) -> KKTPoint:
+    """The multipliers and slopes that explain the network best; it must classify every example."""
+    found = residual(network, data)
+    network = network.to(torch.float64)
+    network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
+    slopes = network.preactivations(data.X).gt(0).to(network.dtype)
+    slopes[found.kinks[:, 0], found.kinks[:, 1]] = found.slopes
+    return KKTPoint(network, found.multipliers, slopes, found.on_margin, found.stationarity)
