@@ -97,16 +97,16 @@ class TwoLayer(Network):
         return TwoLayer(self.W * factor, self.b * factor, self.v * factor, self.c * factor**2, self.start)
 
     def module(self) -> nn.Module:
-        return _Module(self)
+        return TwoLayerModule(self)
 
     def loaded(self, module: nn.Module) -> "TwoLayer":
-        assert isinstance(module, _Module)
+        assert isinstance(module, TwoLayerModule)
         values = (module.W, module.b, module.v, module.c)
         W, b, v, c = (value.detach().clone() for value in values)
         return self.trained(W, b, v, c)
 
 
-class _Module(nn.Module):
+class TwoLayerModule(nn.Module):
     """The trainable form of a two-layer network."""
 
     def __init__(self, network: TwoLayer) -> None:

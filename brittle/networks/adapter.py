@@ -1,0 +1,152 @@
+"""Any nn.Module as a network; a module that is a chain of linear layers and ReLUs becomes exactly that network."""
+
+import copy
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from brittle.common.errors import InputError, require, require_count
+from brittle.networks.base import Network
+from brittle.networks.recognise import recognised
+
+ROWS_AT_ONCE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Adapter(Network):
+    """A copy of a module in evaluation mode, from (n, *shape) to (n,), (n, 1) or (n, C).
+
+    Rows of X (n, dim) are reshaped to `shape` (by default the flat row itself) and converted to the module's float
+    type. Each row's output must depend on that row alone.
+    """
+
+    inner: nn.Module
+    shape: tuple[int, ...] = ()
+    outputs: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        module = copy.deepcopy(self.inner).eval().requires_grad_(False)
+        shape = tuple(self.shape) or (_features(module),)
+        for size in shape:
+            require_count("every length of the input shape", size)
+        object.__setattr__(self, "inner", module)
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "outputs", self._probe())
+
+    def _probe(self) -> int:
+        """The number of outputs, seen on two rows of zeros."""
+        kind = type(self.inner).__name__
+        zeros = torch.zeros(2, *self.shape, dtype=self.dtype, device=self._device)
+        try:
+            with torch.no_grad():
+                output = self.inner(zeros)
+        except Exception as error:  # a foreign module may raise anything
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise InputError(f"the module {kind} fails on an input of shape {tuple(zeros.shape)}: {reason}") from error
+        tensor = isinstance(output, Tensor) and output.is_floating_point()
+        require(tensor, f"the module {kind} returns a {type(output).__name__}; a float tensor of logits is needed")
+        fits = output.shape[:1] == (2,) and output.ndim <= 2 and output.numel() > 0
+        found = tuple(output.shape)
+        require(fits, f"the module {kind} returns the shape {found} for 2 rows; (2,), (2, 1) or (2, C) is needed")
+        return 1 if output.ndim == 1 else output.shape[1]
+
+    @property
+    def dim(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def classes(self) -> int:
+        return self.outputs
+
+    @property
+    def dtype(self) -> torch.dtype:
+        floats = (each for each in self._tensors() if each.is_floating_point())
+        return next((each.dtype for each in floats), torch.float64)
+
+    @property
+    def _device(self) -> torch.device:
+        return next((each.device for each in self._tensors()), torch.device("cpu"))
+
+    def _tensors(self) -> list[Tensor]:
+        return [*self.inner.parameters(), *self.inner.buffers()]
+
+    def logits(self, X: Tensor) -> Tensor:
+        return torch.cat([self._outputs(rows) for rows in X.split(ROWS_AT_ONCE)])
+
+    def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        pairs = zip(X.detach().split(ROWS_AT_ONCE), weights.split(ROWS_AT_ONCE), strict=True)
+        return torch.cat([self._gradients(rows, each) for rows, each in pairs])
+
+    def _outputs(self, X: Tensor) -> Tensor:
+        values = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape)).to(X.device)
+        return values.reshape(len(X)) if self.classes == 1 else values
+
+    def _gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        with torch.enable_grad():
+            rows = X.to(self.dtype).clone().requires_grad_()
+            value = (self._outputs(rows) * weights.to(self.dtype)).sum()
+            if not value.requires_grad:  # the outputs do not depend on the input
+                return torch.zeros_like(rows)
+            return torch.autograd.grad(value, rows)[0]
+
+    def pair(self, first: int, second: int) -> "Network":
+        if self.classes == 1:
+            return super().pair(first, second)
+        last = self.classes - 1
+        fits = first != second and 0 <= first <= last and 0 <= second <= last
+        require(fits, f"the pair is ({first}, {second}); two different classes from 0 to {last} are needed")
+        return Adapter(_Pair(self.inner, first, second), self.shape)
+
+    def module(self) -> nn.Module:
+        """A trainable copy that stays in evaluation mode: no dropout, and fixed statistics where it normalises."""
+        return _Rows(copy.deepcopy(self.inner).requires_grad_(True), self.shape, self.classes).eval()
+
+    def loaded(self, module: nn.Module) -> "Adapter":
+        assert isinstance(module, _Rows)
+        return Adapter(module.inner, self.shape)
+
+
+class _Rows(nn.Module):
+    """A module that takes flat rows and gives (n,) or (n, C)."""
+
+    def __init__(self, inner: nn.Module, shape: tuple[int, ...], classes: int) -> None:
+        super().__init__()
+        self.inner, self.shape, self.classes = inner, shape, classes
+
+    def forward(self, X: Tensor) -> Tensor:
+        values = self.inner(X.reshape(len(X), *self.shape))
+        return values.reshape(len(X)) if self.classes == 1 else values
+
+
+class _Pair(nn.Module):
+    def __init__(self, inner: nn.Module, first: int, second: int) -> None:
+        super().__init__()
+        self.inner, self.first, self.second = inner, first, second
+
+    def forward(self, X: Tensor) -> Tensor:
+        values = self.inner(X)
+        return values[:, self.first] - values[:, self.second]
+
+
+def as_network(thing: Network | nn.Module, shape: tuple[int, ...] = ()) -> Network:
+    """A network as it is; a module of linear layers and ReLUs as TwoLayer or Deep; any other module as an Adapter.
+
+    `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
+    """
+    if isinstance(thing, Network):
+        return thing
+    require(isinstance(thing, nn.Module), f"{type(thing).__name__} is no network; give a Network or an nn.Module")
+    if isinstance(thing, _Rows):
+        return as_network(thing.inner, shape or thing.shape)
+    return recognised(thing, shape) or Adapter(thing, shape)
+
+
+def _features(module: nn.Module) -> int:
+    """The inputs of a module that begins with a linear layer."""
+    layers = [each for each in module.modules() if next(each.parameters(recurse=False), None) is not None]
+    if layers and isinstance(layers[0], nn.Linear):
+        return layers[0].in_features
+    kind = type(module).__name__
+    raise InputError(f"the input shape of the module {kind} is not clear; pass shape=(features,) or (channels, h, w)")
