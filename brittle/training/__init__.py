@@ -1,8 +1,12 @@
 """How a network gets its weights."""
 
+from brittle.training.adversarial import Adversarial
 from brittle.training.base import Regime, Training
+from brittle.training.descent import Descent
 from brittle.training.flow import Flow
+from brittle.training.lazy import Lazy
 from brittle.training.losses import Exponential, Logistic, LossFunction
+from brittle.training.recipe import Recipe
 from brittle.training.run import PathPoint
 from brittle.training.stops import (
     KKT,
@@ -21,8 +25,11 @@ from brittle.training.stops import (
 __all__ = [
     "KKT",
     "Accuracy",
+    "Adversarial",
+    "Descent",
     "Exponential",
     "Flow",
+    "Lazy",
     "LogLoss",
     "Logistic",
     "Loss",
@@ -30,6 +37,7 @@ __all__ = [
     "Margin",
     "MarginStalls",
     "PathPoint",
+    "Recipe",
     "Regime",
     "Steps",
     "Stop",

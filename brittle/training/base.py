@@ -22,7 +22,8 @@ class Training(Result):
     """A trained network and how it came about.
 
     `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted;
-    `message` says it in a sentence. `normalised_margin` is min q/‖θ‖^degree, degree 2 for two layers.
+    `message` says it in a sentence. `normalised_margin` is min q/‖θ‖^degree, with degree 2 for two layers.
+    `robust_accuracy` is known to adversarial training only.
     """
 
     network: Network
@@ -36,6 +37,7 @@ class Training(Result):
     margin: float
     normalised_margin: float
     accuracy: float
+    robust_accuracy: float | None
     share_on_margin: float
     norm: float
     path: tuple[PathPoint, ...]
@@ -117,6 +119,7 @@ def _finished(run: Run, record: Record, outcome: Outcome) -> Training:
         margin=look.margin,
         normalised_margin=look.normalised_margin,
         accuracy=look.accuracy,
+        robust_accuracy=run.robust_accuracy,
         share_on_margin=look.share_on_margin,
         norm=look.norm,
         path=tuple(record.points),

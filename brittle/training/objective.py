@@ -151,10 +151,15 @@ class TwoLayerObjective(Objective):
 
 
 class ModuleObjective(Objective):
-    """Any network, by autograd; with C logits the loss sees the soft margin l_y - ln Σ_{k≠y} e^{l_k}."""
+    """Any network, by autograd; with C logits the loss sees the soft margin l_y - ln Σ_{k≠y} e^{l_k}.
+
+    The biases of a two-layer network that are all zero are taken as absent here too.
+    """
 
     def __init__(self, network: Network, data: Data, layers: str = "all") -> None:
         self.template, self.module = network, network.module()
+        if isinstance(network, TwoLayer) and not (network.b != 0).any():
+            self.module.get_parameter("b").requires_grad_(False)
         self.X = data.X.to(network.dtype)
         self.y = data.y.to(network.dtype) if network.classes == 1 else data.y
         self.examples, self.chunk = len(data), min(len(data), 4096)
@@ -162,7 +167,7 @@ class ModuleObjective(Objective):
         self.shapes = {name: p.shape for name, p in named}
         self.sizes = [p.numel() for _, p in named]
         self.start = torch.cat([p.detach().reshape(-1) for _, p in named])
-        self.degree = sum(p.ndim > 1 for _, p in named)
+        self.degree = 2 if isinstance(network, TwoLayer) else sum(p.ndim > 1 for _, p in named)
         self.first = self._first_layer([p for _, p in named])
         self.frozen = slice(self.first[1], None) if layers == "first" else slice(0, 0)
 

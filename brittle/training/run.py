@@ -38,11 +38,11 @@ class PathPoint(Result):
 
 
 class Ended(Exception):
-    """The run cannot go on: `status` and one line that says why."""
+    """The run cannot or need not go on: `status`, one line that says why, and what it is called in `stopped_by`."""
 
-    def __init__(self, status: str, message: str) -> None:
+    def __init__(self, status: str, message: str, stopped_by: str | None = None) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.stopped_by = status, stopped_by or status
 
 
 class Run(ABC):
@@ -56,6 +56,7 @@ class Run(ABC):
     seconds = 0.0
     fresh = True
     rng: Generator | None = None
+    robust_accuracy: float | None = None
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
@@ -167,8 +168,9 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
                 run.step()
             except Ended as end:
                 run.seconds = time.perf_counter() - clock
-                save.now(run, record)
-                return Outcome(end.status, end.status, str(end))
+                if end.status != "reached":
+                    save.now(run, record)
+                return Outcome(end.status, end.stopped_by, str(end))
 
 
 def _note(look: Look) -> str:

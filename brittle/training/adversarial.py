@@ -1,0 +1,150 @@
+"""Projected adversarial training (wang2022 Algorithm 1)."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.base import Network
+from brittle.networks.two_layer import TwoLayer
+from brittle.settings.base import Data
+from brittle.training.base import Regime
+from brittle.training.descent import Batches, check_finite
+from brittle.training.lazy import into_ball
+from brittle.training.losses import Logistic, LossFunction
+from brittle.training.objective import TwoLayerObjective
+from brittle.training.run import Ended, Run
+from brittle.training.stops import Steps, Stop
+
+
+@dataclass(frozen=True)
+class Adversarial(Regime):
+    """Every step is an epoch: PGD examples within `budget`, SGD on them, hidden weights projected to within `radius`.
+
+    `radius` is V = C0/√m in absolute terms, None for no projection; it is applied per `epoch` (as printed) or per
+    `step`. Ends when the robust training accuracy has not risen for `patience` epochs, and returns the best network.
+    With `normalised=False` the inner steps use the raw gradient of the loss.
+    """
+
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1000))
+    budget: float = 0.2
+    radius: float | None = None
+    loss: LossFunction = field(default_factory=lambda: Logistic("sum"))
+    rate: float = 0.01
+    batch: int = 128
+    inner_steps: int = 100
+    inner_rate: float | None = None
+    normalised: bool = True
+    project: str = "epoch"
+    patience: int = 3
+    biases: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_positive("budget", self.budget)
+        require_positive("rate", self.rate)
+        if self.radius is not None:
+            require_positive("radius", self.radius)
+        if self.inner_rate is not None:
+            require_positive("inner_rate", self.inner_rate)
+        for name in ("batch", "inner_steps", "patience"):
+            require_count(name, getattr(self, name))
+        require(self.project in ("epoch", "step"), f"project is {self.project!r}; it must be 'epoch' or 'step'")
+
+    @property
+    def inner_length(self) -> float:
+        """α = 2.5 R/T2 unless given."""
+        return self.inner_rate if self.inner_rate is not None else 2.5 * self.budget / self.inner_steps
+
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        require(isinstance(network, TwoLayer), "projected adversarial training is defined for two-layer networks")
+        assert isinstance(network, TwoLayer)
+        require(rng is not None, "adversarial training draws batches at random: give it a torch.Generator")
+        assert rng is not None
+        return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))
+
+
+def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
+    """Examples within the budget that PGD makes the network doubt most (lines 3-6)."""
+    X, start = data.X, data.X
+    for _ in range(regime.inner_steps):
+        uphill = -network.margin_gradients(X, data.y).to(start)
+        if regime.normalised:
+            uphill = uphill / uphill.norm(dim=1, keepdim=True).clamp(min=1e-300)
+        else:
+            uphill = uphill * regime.loss.log_slopes(network.margins(X, data.y).to(start)).exp()[:, None]
+        moved = X + regime.inner_length * uphill - start
+        X = start + moved * (regime.budget / moved.norm(dim=1, keepdim=True).clamp(min=regime.budget))
+    return X
+
+
+class AdversarialRun(Run):
+    """θ with the PGD examples against it; a step trains on them and makes new ones."""
+
+    objective: TwoLayerObjective
+
+    def __init__(self, network: TwoLayer, data: Data, regime: Adversarial, batches: Batches) -> None:
+        super().__init__(TwoLayerObjective(network, data, "first", regime.biases))
+        self.data, self.regime, self.batches, self.rng = data, regime, batches, batches.rng
+        self.best, self.best_accuracy, self.waited = self.theta, -1.0, 0
+
+    def scalars(self) -> list[float]:
+        return [self.best_accuracy, float(self.waited), self.robust_accuracy or 0.0]
+
+    def restore(self, scalars: list[float]) -> None:
+        self.best_accuracy, self.waited, self.robust_accuracy = scalars[0], int(scalars[1]), scalars[2]
+
+    def arrays(self) -> dict[str, Tensor]:
+        return {"best": self.best}
+
+    def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
+        self.best = arrays["best"]
+
+    def measure(self) -> None:
+        """Margins on the clean examples, robust accuracy on the perturbed ones."""
+        self.margins = self.objective.margins(self.theta)
+        self.log_loss = self.regime.loss.total(self.margins)
+        self.log_loss_sum = float(torch.logsumexp(self.regime.loss.log_values(self.margins), 0))
+        self.attacked = perturbed(self.network(), self.data, self.regime)
+        self.robust_accuracy = self.network().accuracy(self.attacked, self.data.y)
+
+    def step(self) -> None:
+        self._remember()
+        theta = self._epoch(self.theta)
+        check_finite(self.regime.loss.total(self.objective.margins(theta)), theta, self.regime.rate, self.steps)
+        self.theta = theta
+        self.steps += 1
+        self.measure()
+
+    def _remember(self) -> None:
+        """Keep the most robust network so far; end where it has not improved for long enough."""
+        assert self.robust_accuracy is not None
+        if self.robust_accuracy > self.best_accuracy:
+            self.best, self.best_accuracy, self.waited = self.theta, self.robust_accuracy, 0
+            return
+        self.waited += 1
+        if self.waited >= self.regime.patience:
+            self.theta, self.fresh = self.best, False
+            raise Ended("reached", f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy")
+
+    def _epoch(self, theta: Tensor) -> Tensor:
+        """Lines 7-11: batches of perturbed examples, then the projection."""
+        objective = TwoLayerObjective(
+            self.objective.network(theta), Data(self.attacked, self.data.y), "first", self.objective.trains_biases
+        )
+        for _ in range(self.batches.per_epoch):
+            at = objective.evaluate(theta, self.regime.loss, self.batches.next())
+            theta = torch.add(theta, at.direction, alpha=self.regime.rate * math.exp(at.log_loss))
+            self.evaluations += 1
+            if self.regime.project == "step":
+                theta = self._projected(theta)
+        return self._projected(theta)
+
+    def _projected(self, theta: Tensor) -> Tensor:
+        if self.regime.radius is None:
+            return theta
+        theta = theta.clone()
+        W, W0 = self.objective.split(theta)[0], self.objective.split(self.objective.start)[0]
+        W.copy_(into_ball(W, W0, self.regime.radius))
+        return theta

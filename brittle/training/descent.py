@@ -1,0 +1,153 @@
+"""Gradient descent, with or without batches, on the loss itself."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.base import Network
+from brittle.settings.base import Data
+from brittle.training.base import Regime
+from brittle.training.losses import Logistic, LossFunction
+from brittle.training.objective import Evaluation, Objective, objective_for
+from brittle.training.run import Ended, Run
+
+DECAYED = ("weights", "first", "all")
+LARGEST_LOG_LOSS = 700.0  # e^700 is about the largest float64
+
+
+@dataclass(frozen=True)
+class Descent(Regime):
+    """θ ← θ - rate·∇(L + (decay/2)‖θ_part‖²); without `batch` on all examples at once.
+
+    `decay_on` is the part that is regularised: the first layer's weights, the first layer with its biases, or all;
+    with `squared=False` the penalty is decay·‖θ_part‖ (melamed2023's own scripts).
+    """
+
+    loss: LossFunction = field(default_factory=Logistic)
+    rate: float = 0.1
+    batch: int | None = None
+    layers: str = "all"
+    biases: bool | None = None
+    decay: float = 0.0
+    decay_on: str = "weights"
+    squared: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive("rate", self.rate)
+        require(self.decay >= 0 and math.isfinite(self.decay), f"decay is {self.decay!r}; it must not be negative")
+        require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
+        require(self.decay_on in DECAYED, f"decay_on is {self.decay_on!r}; it must be one of {', '.join(DECAYED)}")
+        if self.batch is not None:
+            require_count("batch", self.batch)
+
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        objective = objective_for(network, data, self.layers, self.biases)
+        if self.batch is None or self.batch >= len(data):
+            return DescentRun(objective, self)
+        require(rng is not None, "descent with batches draws them at random: give it a torch.Generator")
+        assert rng is not None
+        return BatchRun(objective, self, Batches(len(data), self.batch, rng))
+
+
+def descended(theta: Tensor, at: Evaluation, descent: Descent, objective: Objective) -> Tensor:
+    """θ after one step from an evaluation there."""
+    loss = math.exp(at.log_loss)
+    if descent.decay == 0:
+        return torch.add(theta, at.direction, alpha=descent.rate * loss)
+    after = theta.clone()
+    for part in objective.part(descent.decay_on):
+        norm = 1.0 if descent.squared else max(float(theta[part].norm()), 1e-300)
+        after[part] *= 1 - descent.rate * descent.decay / norm
+    return after.add_(at.direction, alpha=descent.rate * loss)
+
+
+def check_finite(log_loss: float, theta: Tensor, rate: float, steps: int) -> None:
+    """End the run where a step was so long that the loss is no number any more."""
+    if log_loss < LARGEST_LOG_LOSS and math.isfinite(float(theta.sum())):
+        return
+    raise Ended("diverged", f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large")
+
+
+class DescentRun(Run):
+    """Full gradients: the one that judges θ is also the next step's."""
+
+    def __init__(self, objective: Objective, descent: Descent) -> None:
+        super().__init__(objective)
+        self.descent = descent
+
+    def measure(self) -> None:
+        self.evaluations += self.steps == 0
+        self._arrive(self.theta, self.objective.evaluate(self.theta, self.descent.loss))
+
+    def _arrive(self, theta: Tensor, at: Evaluation) -> None:
+        self.theta, self.at, self.margins = theta, at, at.margins
+        self.log_loss, self.log_loss_sum = at.log_loss, at.log_loss_sum
+
+    def step(self) -> None:
+        theta = descended(self.theta, self.at, self.descent, self.objective)
+        at = self.objective.evaluate(theta, self.descent.loss)
+        check_finite(at.log_loss, theta, self.descent.rate, self.steps)
+        self._arrive(theta, at)
+        self.evaluations += 1
+        self.steps += 1
+
+
+class Batches:
+    """Every example once per epoch, in an order of its own; an incomplete last batch is left out."""
+
+    def __init__(self, examples: int, size: int, rng: Generator) -> None:
+        self.examples, self.size, self.rng = examples, size, rng
+        self.per_epoch = max(1, examples // size)
+        self.order = torch.empty(0, dtype=torch.int64)
+        self.position = self.per_epoch
+
+    def next(self) -> Tensor:
+        if self.position == self.per_epoch:
+            self.order = torch.randperm(self.examples, generator=self.rng)
+            self.position = 0
+        self.position += 1
+        return self.order[(self.position - 1) * self.size : self.position * self.size]
+
+    @property
+    def epoch_ends(self) -> bool:
+        return self.position == self.per_epoch
+
+
+class BatchRun(Run):
+    """Stochastic steps; θ is judged on all examples at the end of every epoch."""
+
+    def __init__(self, objective: Objective, descent: Descent, batches: Batches) -> None:
+        super().__init__(objective)
+        self.descent, self.batches, self.rng = descent, batches, batches.rng
+
+    def scalars(self) -> list[float]:
+        return [float(self.batches.position), float(self.fresh)]
+
+    def restore(self, scalars: list[float]) -> None:
+        self.batches.position, fresh = int(scalars[0]), scalars[1]
+        self.fresh = bool(fresh)
+
+    def arrays(self) -> dict[str, Tensor]:
+        return {"order": self.batches.order}
+
+    def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
+        self.batches.order = arrays["order"]
+
+    def measure(self) -> None:
+        self.margins = self.objective.margins(self.theta)
+        self.log_loss = self.descent.loss.total(self.margins)
+        self.log_loss_sum = float(torch.logsumexp(self.descent.loss.log_values(self.margins), 0))
+
+    def step(self) -> None:
+        at = self.objective.evaluate(self.theta, self.descent.loss, self.batches.next())
+        theta = descended(self.theta, at, self.descent, self.objective)
+        check_finite(at.log_loss, theta, self.descent.rate, self.steps)
+        self.theta = theta
+        self.evaluations += 1
+        self.steps += 1
+        self.fresh = self.batches.epoch_ends
+        if self.fresh:
+            self.measure()

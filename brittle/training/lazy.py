@@ -1,0 +1,98 @@
+"""Training that stays near its initialisation (wang2022 5.1)."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.base import Network
+from brittle.networks.two_layer import TwoLayer
+from brittle.settings.base import Data
+from brittle.training.base import Regime
+from brittle.training.descent import Batches, BatchRun, Descent
+from brittle.training.flow import TYPES
+from brittle.training.losses import Logistic, LossFunction
+from brittle.training.objective import TwoLayerObjective
+from brittle.training.run import Ended, Run
+from brittle.training.stops import Steps, Stop
+
+
+@dataclass(frozen=True)
+class Lazy(Regime):
+    """SGD on the first layer that ends when max_s ‖w_s - w_s(0)‖ > radius/√m and returns the last iterate inside.
+
+    The check is made in every `step`, or at the end of every `epoch`; with `inside=False` the first iterate outside
+    is returned (the paper's own code).
+    """
+
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1_000_000))
+    radius: float = 10.0
+    loss: LossFunction = field(default_factory=Logistic)
+    rate: float = 0.1
+    batch: int = 128
+    check: str = "step"
+    inside: bool = True
+    biases: bool | None = None
+    precision: str = "float64"
+
+    def __post_init__(self) -> None:
+        require_positive("radius", self.radius)
+        require_positive("rate", self.rate)
+        require_count("batch", self.batch)
+        require(self.check in ("step", "epoch"), f"check is {self.check!r}; it must be 'step' or 'epoch'")
+        require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
+
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        require(isinstance(network, TwoLayer), "lazy training is defined for two-layer networks")
+        assert isinstance(network, TwoLayer)
+        require(rng is not None, "lazy training draws batches at random: give it a torch.Generator")
+        assert rng is not None
+        objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)
+        return LazyRun(objective, self, Batches(len(data), min(self.batch, len(data)), rng))
+
+
+def farthest(objective: TwoLayerObjective, theta: Tensor) -> float:
+    """max_s ‖w_s - w_s(0)‖."""
+    return float((objective.split(theta)[0] - objective.split(objective.start)[0]).norm(dim=1).max())
+
+
+class LazyRun(BatchRun):
+    """Stochastic steps inside the ball round the start."""
+
+    objective: TwoLayerObjective
+
+    def __init__(self, objective: TwoLayerObjective, lazy: Lazy, batches: Batches) -> None:
+        steps = Descent(loss=lazy.loss, rate=lazy.rate, batch=batches.size, layers="first", biases=lazy.biases)
+        super().__init__(objective, steps, batches)
+        self.lazy, self.ball = lazy, lazy.radius / math.sqrt(objective.width)
+        self.inside = self.theta
+
+    def arrays(self) -> dict[str, Tensor]:
+        return super().arrays() | ({"inside": self.inside} if self.lazy.check == "epoch" else {})
+
+    def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
+        super().restore_arrays(arrays)
+        self.inside = arrays.get("inside", self.theta)
+
+    def step(self) -> None:
+        before = self.theta
+        super().step()
+        if self.lazy.check == "epoch" and not self.batches.epoch_ends:
+            return
+        moved = farthest(self.objective, self.theta)
+        if moved <= self.ball:
+            self.inside = self.theta
+            return
+        if self.lazy.inside:
+            self.theta = self.inside if self.lazy.check == "epoch" else before
+        self.fresh = False
+        raise Ended("reached", f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
+
+
+def into_ball(W: Tensor, W0: Tensor, radius: float) -> Tensor:
+    """Every row of W pulled back to at most `radius` from its row of W0."""
+    moved = W - W0
+    far = moved.norm(dim=1, keepdim=True)
+    return torch.where(far > radius, W0 + moved * (radius / far.clamp(min=radius)), W)

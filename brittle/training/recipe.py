@@ -1,0 +1,129 @@
+"""The schedule of vardi2022 section 6 in plain PyTorch: the reference that gradient flow is measured against."""
+
+import math
+from dataclasses import dataclass, field
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require, require_count, require_positive
+from brittle.networks.base import Network
+from brittle.settings.base import Data
+from brittle.training.base import Regime
+from brittle.training.descent import Batches, check_finite
+from brittle.training.losses import Exponential, LossFunction
+from brittle.training.objective import ModuleObjective, margins_of
+from brittle.training.run import Ended, Run
+from brittle.training.stops import Loss, Stop
+
+
+@dataclass(frozen=True)
+class Recipe(Regime):
+    """SGD with batches of 5,000 and a rate of 1e-5 that grows by 1.1 every 100 iterations, until the loss is 1e-30."""
+
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Loss(1e-30))
+    loss: LossFunction = field(default_factory=Exponential)
+    rate: float = 1e-5
+    growth: float = 1.1
+    every: int = 100
+    batch: int = 5000
+
+    def __post_init__(self) -> None:
+        require_positive("rate", self.rate)
+        require_positive("growth", self.growth)
+        require_count("every", self.every)
+        require_count("batch", self.batch)
+
+    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        objective = ModuleObjective(network, data)
+        if self.batch >= len(data):
+            return RecipeRun(objective, self, None)
+        require(rng is not None, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
+        assert rng is not None
+        return RecipeRun(objective, self, Batches(len(data), self.batch, rng))
+
+
+class RecipeRun(Run):
+    """The module's own parameters, changed in place; θ is made from them only when it is asked for."""
+
+    def __init__(self, objective: ModuleObjective, recipe: Recipe, batches: Batches | None) -> None:
+        self.module = objective.module
+        self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
+        super().__init__(objective)
+        self.recipe, self.batches, self.X, self.y = recipe, batches, objective.X, objective.y
+        self.rng = None if batches is None else batches.rng
+
+    @property
+    def theta(self) -> Tensor:
+        return torch.cat([p.detach().reshape(-1) for p in self.parameters])
+
+    @theta.setter
+    def theta(self, theta: Tensor) -> None:
+        with torch.no_grad():
+            for p, part in zip(self.parameters, theta.split([p.numel() for p in self.parameters]), strict=True):
+                p.copy_(part.view_as(p))
+
+    def scalars(self) -> list[float]:
+        return [] if self.batches is None else [float(self.batches.position), float(self.fresh)]
+
+    def restore(self, scalars: list[float]) -> None:
+        if self.batches is not None:
+            self.batches.position, self.fresh = int(scalars[0]), bool(scalars[1])
+
+    def arrays(self) -> dict[str, Tensor]:
+        return {} if self.batches is None else {"order": self.batches.order}
+
+    def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
+        if self.batches is not None:
+            self.batches.order = arrays["order"]
+
+    def measure(self) -> None:
+        if self.batches is None:
+            self.evaluations += self.steps == 0
+            self._evaluate(self.X, self.y)
+        else:
+            self._judge(self.objective.margins(self.theta))
+
+    def _evaluate(self, X: Tensor, y: Tensor) -> None:
+        q, soft = margins_of(self.module(X), y)
+        if isinstance(self.recipe.loss, Exponential):
+            values = torch.exp(-soft)
+        else:
+            values = torch.nn.functional.softplus(-soft)
+        total = values.sum() if self.recipe.loss.reduction == "sum" else values.mean()
+        self.gradients = torch.autograd.grad(total, self.parameters)
+        self.margins, self.log_loss = q.detach(), _log(total.item())
+        self.log_loss_sum = self.log_loss + (math.log(len(y)) if self.recipe.loss.reduction == "mean" else 0.0)
+
+    def _judge(self, q: Tensor) -> None:
+        self.margins, self.log_loss = q, self.recipe.loss.total(q)
+        self.log_loss_sum = float(torch.logsumexp(self.recipe.loss.log_values(q), 0))
+
+    def step(self) -> None:
+        rate = self.recipe.rate * self.recipe.growth ** (self.steps // self.recipe.every)
+        if self.batches is not None:
+            index = self.batches.next()
+            self._evaluate(self.X[index], self.y[index])
+        before, used = (self.log_loss, self.log_loss_sum, self.margins), self.gradients
+        with torch.no_grad():
+            torch._foreach_add_(self.parameters, used, alpha=-rate)
+        self.fresh = self.batches is None or self.batches.epoch_ends
+        if self.batches is None:
+            self._evaluate(self.X, self.y)
+        elif self.fresh:
+            self._judge(self.objective.margins(self.theta))
+        if not math.isfinite(self.log_loss):
+            self._step_back(rate, used)
+            found, (self.log_loss, self.log_loss_sum, self.margins) = self.log_loss, before
+            check_finite(found, self.margins, rate, self.steps)
+            raise Ended("stalled", f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
+        self.evaluations += 1
+        self.steps += 1
+
+    def _step_back(self, rate: float, used: tuple[Tensor, ...]) -> None:
+        with torch.no_grad():
+            torch._foreach_add_(self.parameters, used, alpha=rate)
+
+
+def _log(value: float) -> float:
+    return math.log(value) if value > 0 else -math.inf if value == 0 else math.nan
