@@ -99,7 +99,7 @@ class Solution(Result):
     unknown: str
     least: float
     most: float
-    given: dict[str, float]
+    given: Mapping[str, float]
     explanation: str
 
 

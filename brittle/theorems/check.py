@@ -82,7 +82,7 @@ def check_instance(theorem: Theorem, instance: Instance) -> Verdict:
     scaling = () if failed else theorem.scaling(instance)
     outcome, advice = judge(failed, bound, probability, promises)
     if outcome is not Outcome.HYPOTHESES_FAIL:
-        outcome, advice = qualify(theorem, outcome, advice, scaling)
+        outcome, advice = qualify(theorem, outcome, advice, bound, scaling)
     seconds = time.perf_counter() - begun
     known = (hypotheses, bound, measured, probability, theorem.note(), seconds, scaling)
     return Verdict(theorem.id, theorem.claim, outcome, advice, *known)
@@ -136,11 +136,14 @@ def judge(
     return Outcome.VIOLATED, f"{shown} does not hold although every hypothesis does: a counterexample or a bug"
 
 
-def qualify(theorem: Theorem, outcome: Outcome, advice: str, scaling: tuple[Scaling, ...]) -> tuple[Outcome, str]:
+def qualify(
+    theorem: Theorem, outcome: Outcome, advice: str, bound: tuple[Comparison, ...], scaling: tuple[Scaling, ...]
+) -> tuple[Outcome, str]:
     """What is known about the statement itself: a flaw as printed, or constants that the paper does not give."""
     if theorem.flaw and outcome is not Outcome.CONFIRMED:
         stands = f"; {theorem.repaired} is the statement that stands" if theorem.repaired else ""
-        return outcome, f"as printed it is {theorem.flaw}{stands} ({advice})"
+        broken = "; ".join(f"{comparison} does not hold" for comparison in bound if not comparison.holds)
+        return outcome, f"as printed it is {theorem.flaw}{stands} ({broken or advice})"
     if theorem.explicit_constants or outcome is Outcome.VIOLATED:
         return outcome, advice
     shown = "; ".join(str(each) for each in scaling) or "one instance has no exponent: check the default instance"

@@ -1,0 +1,44 @@
+"""Adversarial Examples Exist in Two-Layer ReLU Networks for Low Dimensional Linear Subspaces."""
+
+from brittle.theorems.base import Theorem
+from brittle.theorems.melamed2023.concentration import (
+    LongSum,
+    LongVector,
+    ProductOfGaussians,
+    ProductWithFixed,
+    ShortSum,
+    ShortVector,
+)
+from brittle.theorems.melamed2023.gradient import (
+    ConstantGradient,
+    LargeGradient,
+    Regularised,
+    SmallGradient,
+    StronglyRegularised,
+    TinyStart,
+)
+from brittle.theorems.melamed2023.invariance import AffinePlane, FrozenOffSubspace, RotationInvariance
+from brittle.theorems.melamed2023.margin_remark import PrintedSlope, VanishingSlope
+from brittle.theorems.melamed2023.universal import SmallUniversalPerturbation, UniversalPerturbation
+
+THEOREMS: tuple[Theorem, ...] = (
+    VanishingSlope(),
+    PrintedSlope(),
+    LargeGradient(),
+    ConstantGradient(),
+    UniversalPerturbation(),
+    SmallUniversalPerturbation(),
+    SmallGradient(),
+    TinyStart(),
+    Regularised(),
+    StronglyRegularised(),
+    RotationInvariance(),
+    FrozenOffSubspace(),
+    ShortVector(),
+    ShortSum(),
+    LongVector(),
+    ProductWithFixed(),
+    ProductOfGaussians(),
+    LongSum(),
+    AffinePlane(),
+)

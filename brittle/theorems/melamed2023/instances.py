@@ -1,0 +1,170 @@
+"""Data on a subspace P and a network trained on them, as the paper sets it up; everything off P is a Gaussian."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.networks import Kaiming, TwoLayer
+from brittle.settings import Data, Subspace
+from brittle.settings.span import bartlett
+from brittle.theorems.base import Comparison, Instance, at_least, at_most
+from brittle.training import Logistic, Steps
+from brittle.training.descent import Descent
+
+ON_SUBSPACE = 1e-9  # relative
+RANK = 1e-10  # singular values below this share of the largest count as zero
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Sizes and training of a default instance: w ~ N(0, β² I) with β = 1/√d unless given, output weights ±1/√m."""
+
+    dim: int
+    codimension: int
+    width: int
+    examples: int = 20
+    tests: int = 5
+    beta: float | None = None
+    rate: float = 0.01
+    decay: float = 0.0
+    steps: int = 200
+
+    @property
+    def deviation(self) -> float:
+        return self.dim**-0.5 if self.beta is None else self.beta
+
+    def instance(self, rng: Generator) -> Instance:
+        """Sampled in the span: n coordinates hold the data, m more hold the weights off P, whose Gram law is known."""
+        inside = Subspace(self.dim, self.codimension).sample(self.examples, rng, test=self.tests, in_span=True)
+        data = _with_room(inside, min(self.width, self.codimension))
+        start = Kaiming(beta=self.deviation).draw(data.columns, self.width, rng, ambient=self.dim)
+        W = start.W.clone()
+        W[:, inside.columns :] = self.deviation * bartlett(self.width, self.codimension, rng)
+        start = TwoLayer(W, start.b, start.v)
+        descent = Descent(
+            Steps(self.steps), Logistic("sum"), rate=self.rate, layers="first", biases=False, decay=self.decay
+        )
+        network = descent.train(replace(start, start=start), data).network
+        facts = {"beta": self.deviation, "rate": self.rate, "decay": self.decay, "steps": self.steps}
+        return Instance(data, network, facts)
+
+
+def _with_room(data: Data, columns: int) -> Data:
+    """The same points with further columns of zeros, which belong to P⊥."""
+    assert data.X_test is not None
+    inside = data.columns
+    axes = torch.eye(inside + columns, dtype=torch.float64)
+    X, X_test = (torch.nn.functional.pad(each, (0, columns)) for each in (data.X, data.X_test))
+    truth = replace(data.truth, basis=axes[:, :inside].clone(), complement=axes[:, inside:].clone())
+    return replace(data, X=X, X_test=X_test, truth=truth)
+
+
+@dataclass(frozen=True, eq=False)
+class OffSubspace:
+    """An instance seen from P⊥; P is what the data know of it, else the span of the examples."""
+
+    instance: Instance
+
+    @cached_property
+    def basis(self) -> Tensor:
+        """(columns, dim P), orthonormal."""
+        known = self.instance.data.truth.basis
+        if known is not None:
+            return known
+        _, sizes, directions = torch.linalg.svd(self.instance.data.X, full_matrices=False)
+        return directions[sizes > RANK * sizes[0]].T
+
+    @property
+    def dim(self) -> int:
+        return self.instance.data.dim
+
+    @property
+    def codimension(self) -> int:
+        known = self.instance.data.truth.codimension
+        return self.dim - self.basis.shape[1] if known is None else known
+
+    @property
+    def network(self) -> TwoLayer:
+        return self.instance.two_layer
+
+    @cached_property
+    def points(self) -> Tensor:
+        """Every x0 of P that is looked at: training and held-out examples."""
+        data = self.instance.data
+        return data.X if data.X_test is None else torch.cat([data.X, data.X_test])
+
+    def project(self, rows: Tensor) -> Tensor:
+        """Π_P⊥ of every row, in the data's own coordinates."""
+        complement = self.instance.data.truth.complement
+        if complement is not None:
+            return rows @ complement @ complement.T
+        return rows - rows @ self.basis @ self.basis.T
+
+    @cached_property
+    def weights(self) -> Tensor:
+        """Π_P⊥ w_i, (width, columns)."""
+        return self.project(self.network.W)
+
+    @cached_property
+    def active(self) -> Tensor:
+        """<w_i, x0> ≥ 0, (points, width)."""
+        return self.network.preactivations(self.points) >= 0
+
+    @cached_property
+    def gradients(self) -> Tensor:
+        """‖Π_P⊥ ∇N(x0)‖, (points,)."""
+        return ((self.active * self.network.v) @ self.weights).norm(dim=1)
+
+    @property
+    def patterns(self) -> int:
+        """How many different sets of active neurons there are: so many events share the union bound."""
+        return len(torch.unique(self.active, dim=0))
+
+    @property
+    def beta(self) -> float:
+        return float(self.instance.facts.get("beta", self.dim**-0.5))
+
+    def fact(self, name: str, otherwise: Any = None) -> Any:
+        return self.instance.facts.get(name, otherwise)
+
+    @cached_property
+    def shrinkage(self) -> float:
+        """How much shorter the weights off P are than at the start; 1 where the start is not known."""
+        start = self.network.start
+        return 1.0 if start is None else float(self.weights.norm() / self.project(start.W).norm().clamp(min=1e-300))
+
+
+def about_data(off: OffSubspace) -> Iterator[Comparison]:
+    """The data lie on a linear subspace that is not everything."""
+    data = off.instance.data
+    offset = data.truth.offset
+    away = 0.0 if offset is None else float((offset - off.basis @ (off.basis.T @ offset)).norm())
+    yield at_least("codimension", off.codimension, 1)
+    yield at_most("distance of the data's plane from the origin", away, ON_SUBSPACE)
+    moved = off.points if offset is None else off.points - offset
+    outside = (moved - moved @ off.basis @ off.basis.T).norm() / moved.norm().clamp(min=1e-300)
+    yield at_most("share of the data off the subspace", float(outside), ON_SUBSPACE)
+
+
+def about_network(off: OffSubspace, beta: float, shrinkage: float = 1.0) -> Iterator[Comparison]:
+    """No biases, output weights ±1/√m, and weights off P of the variance that they should have."""
+    network, count = off.network, off.network.width * off.codimension
+    yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
+    output = (network.v.abs() * math.sqrt(network.width) - 1).abs().max()
+    yield at_most("deviation of the output weights from 1/√m", float(output), ON_SUBSPACE)
+    spread = float(off.weights.square().sum()) / (count * (beta * shrinkage) ** 2)
+    errors = abs(spread - 1) * math.sqrt(count / 2)
+    yield at_most("variance of the weights off the subspace, in standard errors from its own", errors, 6)
+
+
+def about_start(off: OffSubspace) -> Iterator[Comparison]:
+    """Where the start is known: the weights off P are those of the start (Theorem A.2)."""
+    if off.network.start is not None:
+        start = off.project(off.network.start.W)
+        moved = (off.weights - start).norm() / start.norm().clamp(min=1e-300)
+        yield at_most("movement of the weights off the subspace", float(moved), ON_SUBSPACE)

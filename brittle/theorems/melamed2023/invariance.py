@@ -1,0 +1,156 @@
+"""What training does and does not do to the weights: rotations, and the directions off the data."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.networks import Kaiming, TwoLayer
+from brittle.settings import Data, Grid25, Subspace
+from brittle.settings.span import orthonormal
+from brittle.theorems.base import (
+    Comparison,
+    Instance,
+    Promise,
+    Theorem,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.melamed2023.instances import OffSubspace, about_data
+from brittle.training import Logistic, Steps
+from brittle.training.descent import Descent
+
+MOVED = "movement of the weights off the subspace"
+ROTATED = "distance between the rotated weights and the weights of the rotated data"
+GRADIENT = "change of the gradient off the subspace by the rotation"
+AS_GIVEN = "movement in the network as given"
+
+
+@dataclass(frozen=True)
+class Retrained(Theorem):
+    """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`)."""
+
+    dim: int = 30
+    codimension: int = 20
+    width: int = 12
+    examples: int = 15
+    rate: float = 0.05
+    steps: int = 200
+    batch: int | None = None
+
+    def default(self, rng: Generator) -> Instance:
+        data = Subspace(self.dim, self.codimension).sample(self.examples, rng)
+        return Instance(data, Kaiming().draw(self.dim, self.width, rng))
+
+    def train(self, start: TwoLayer, data: Data) -> TwoLayer:
+        """The same batches every time: only data and start differ."""
+        descent = Descent(
+            Steps(self.steps), Logistic("sum"), rate=self.rate, batch=self.batch, layers="first", biases=False
+        )
+        network = descent.train(start, data, torch.Generator().manual_seed(0)).network
+        assert isinstance(network, TwoLayer)
+        return network
+
+
+def start_of(instance: Instance) -> TwoLayer:
+    network = instance.two_layer
+    return replace(network if network.start is None else network.start, start=None)
+
+
+@dataclass(frozen=True)
+class RotationInvariance(Retrained):
+    """Training on RX from RW(0) gives RW(t): with R orthogonal, W(t) trained on X from W(0), for every t."""
+
+    id: ClassVar = "melamed2023/A.1"
+    claim: ClassVar = "training commutes with rotations of data and start, so the subspace may be spanned by axes"
+    applies_to: ClassVar = "any data with signs as labels; two layers, first layer trained by (stochastic) descent"
+
+    def default(self, rng: Generator) -> Instance:
+        instance = super().default(rng)
+        return replace(instance, facts={"rotation": orthonormal(self.dim, self.dim, rng)})
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        R = self.rotation(instance)
+        error = float((R @ R.T - torch.eye(len(R), dtype=torch.float64)).abs().max())
+        yield at_most("deviation of R from an orthogonal matrix", error, 1e-9)
+
+    def rotation(self, instance: Instance) -> Tensor:
+        known: Tensor | None = instance.facts.get("rotation")
+        columns = instance.data.columns
+        return orthonormal(columns, columns, torch.Generator().manual_seed(0)) if known is None else known
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(ROTATED, 1e-8), promise_at_most(GRADIENT, 1e-8)]
+
+    def witness(self, instance: Instance) -> Witness:
+        R, start, data = self.rotation(instance), start_of(instance), instance.data
+        trained = self.train(start, data)
+        turned_data = Data(data.X @ R.T, data.y)
+        turned = self.train(replace(start, W=start.W @ R.T), turned_data)
+        apart = float((turned.W - trained.W @ R.T).norm() / trained.W.norm())
+        off = OffSubspace(Instance(Data(data.X, data.y), trained)).gradients
+        turned_off = OffSubspace(Instance(turned_data, turned)).gradients
+        return Witness({ROTATED: apart, GRADIENT: float((off - turned_off).abs().max() / off.max().clamp(min=1e-300))})
+
+
+@dataclass(frozen=True)
+class FrozenOffSubspace(Retrained):
+    """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t."""
+
+    id: ClassVar = "melamed2023/A.2"
+    claim: ClassVar = "weights off the subspace of the data never move"
+    applies_to: ClassVar = "data on a linear subspace; two layers, first layer trained by (stochastic) descent"
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from about_data(OffSubspace(instance))
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(MOVED, 1e-9)]
+
+    def witness(self, instance: Instance) -> Witness:
+        start = start_of(instance)
+        given = {AS_GIVEN: movement(instance, start, instance.two_layer)}
+        return Witness({MOVED: movement(instance, start, self.train(start, instance.data)), **given})
+
+
+def movement(instance: Instance, start: TwoLayer, network: TwoLayer) -> float:
+    """‖Π(W - W(0))‖ over ‖ΠW(0)‖, off the directions of the data."""
+    off = OffSubspace(instance)
+    return float(off.project(network.W - start.W).norm() / off.project(start.W).norm().clamp(min=1e-300))
+
+
+@dataclass(frozen=True)
+class AffinePlane(Retrained):
+    """Data on a plane at distance h > 0 from the origin span one more direction, and the weights do move along it:
+    A.2 and 4.1-6.2 do not speak of affine subspaces (the paper's own grid lies at z = 1/2)."""
+
+    id: ClassVar = "melamed2023/affine"
+    claim: ClassVar = "the theorems need a linear subspace: on an affine plane the weights normal to it move"
+    applies_to: ClassVar = "data on an affine plane that misses the origin"
+
+    rate: float = 0.002
+    width: int = 100
+
+    def default(self, rng: Generator) -> Instance:
+        return Instance(Grid25().sample(), Kaiming().draw(3, self.width, rng))
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        offset = instance.data.truth.offset
+        off = OffSubspace(instance)
+        away = 0.0 if offset is None else float(off.project(offset[None]).norm())
+        yield at_least("distance of the data's plane from the origin", away, 1e-9)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_least(MOVED, 1e-6, tolerance=0.0)]
+
+    def witness(self, instance: Instance) -> Witness:
+        start = start_of(instance)
+        return Witness({MOVED: movement(instance, start, self.train(start, instance.data))})
+
+    def note(self) -> str:
+        return "ours: the paper states a linear subspace and experiments on an affine one (figures 3 and 5)"
