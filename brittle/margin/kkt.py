@@ -8,7 +8,7 @@ from torch import Tensor
 from brittle.common.errors import require
 from brittle.common.result import Result
 from brittle.margin.polish import polish
-from brittle.margin.quadratic import minimise
+from brittle.margin.quadratic import Quadratic
 from brittle.margin.stationarity import Stationarity
 from brittle.networks import TwoLayer
 from brittle.settings import Data
@@ -122,8 +122,9 @@ def stationarity_problem(X: Tensor, y: Tensor, W: Tensor, v: Tensor, kink_tolera
 def _explain(problem: Stationarity, square: float) -> tuple[Tensor, Tensor]:
     """The multipliers λ and s = λσ' that explain θ best; `square` is ‖θ‖²."""
     typical = square / (2 * len(problem.y))
-    minimum = minimise(problem.arrow(), problem.right_side(), typical, tolerance=1e-16 * square)
-    size = problem.gap(minimum.lam, minimum.s)[0]
-    if minimum.gap <= 1e-10 * size**2:
-        return minimum.lam, minimum.s
-    return polish(problem, minimum.lam, minimum.s, square**0.5)
+    minimum = Quadratic(problem.arrow(), problem.right_side()).minimise(typical, tolerance=1e-16 * square)
+    lam, s, _ = minimum.values
+    s = torch.minimum(s, lam[problem.kinks[:, 0]])
+    if minimum.gap <= 1e-10 * problem.gap(lam, s)[0] ** 2:
+        return lam, s
+    return polish(problem, lam, s, square**0.5)

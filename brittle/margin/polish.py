@@ -1,7 +1,7 @@
 """The last digits of the stationarity problem: least squares on the variables that are off their bounds.
 
-At an exact KKT point every bound's multiplier vanishes, and an interior point stalls at ‖θ - Σ λ_i g_i‖ ~ 1e-8. Once the
-variables on their bounds are known, one linear system gives the rest to machine precision.
+At an exact KKT point every bound's multiplier vanishes, and an interior point stalls at ‖θ - Σ λ_i g_i‖ ~ 1e-8. Once
+the variables on their bounds are known, one linear system gives the rest to machine precision.
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from brittle.margin.quadratic import longest
+from brittle.margin.interior import longest
 from brittle.margin.stationarity import Stationarity
 
 BOUND = 1e-6  # a variable below this share of the largest multiplier is tried at zero

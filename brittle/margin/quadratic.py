@@ -1,71 +1,60 @@
-"""A primal-dual interior point method for min ½ xᵀHx - rᵀx over x = (λ, s) with λ ≥ 0 and 0 ≤ s ≤ λ."""
+"""min ½ xᵀHx - rᵀx over x = (λ, s) with λ ≥ 0 and 0 ≤ s ≤ λ, by an interior point."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from brittle.margin.arrow import Arrow
+from brittle.margin.arrow import Arrow, Factor
+from brittle.margin.interior import Iterate, Vectors, follow
 
 
 @dataclass(frozen=True, eq=False)
-class Minimum:
-    """The minimiser, its multipliers (of λ ≥ 0, s ≥ 0, s ≤ λ) and the duality gap that is left."""
+class Quadratic:
+    """Values are (λ, s, λ - s); `right` is r, split like x."""
 
-    lam: Tensor
-    s: Tensor
-    multipliers: tuple[Tensor, Tensor, Tensor]
-    gap: float
+    arrow: Arrow
+    right: tuple[Tensor, Tensor]
 
+    def linearise(self, values: Vectors, duals: Vectors) -> "Linearised":
+        return Linearised(self.arrow, self.arrow.index, self.right, values, duals)
 
-def minimise(arrow: Arrow, right: tuple[Tensor, Tensor], start: float, tolerance: float, rounds: int = 60) -> Minimum:
-    """Mehrotra's predictor and corrector; `start` is the size of a typical λ, `tolerance` bounds the duality gap."""
-    index, r, p = arrow.index, *right
-    lam = torch.full_like(r, start)
-    s = lam[index] / 2
-    duals = [torch.full_like(r, float(r.abs().mean())), torch.full_like(s, 1.0), torch.full_like(s, 1.0)]
-    best = Minimum(lam, s, tuple(duals), torch.inf)
-    for _ in range(rounds):
-        values = [lam, s, lam[index] - s]
-        top, bottom = arrow.apply(lam, s)
-        top, bottom = top - r, bottom - p
-        lack = top - duals[0].index_add(0, index, duals[2]), bottom - duals[1] + duals[2]
-        products = sum(float(x @ z) for x, z in zip(values, duals, strict=True))
-        gap = abs(products) + sum(float(e.abs() @ x) for e, x in zip(lack, (lam, s), strict=True))
-        if gap < best.gap:
-            best = Minimum(lam, s, tuple(duals), gap)
-        if gap <= tolerance or gap > 1e3 * best.gap:
-            break
-        mean = products / max(1, sum(len(x) for x in values))
-        factor = arrow.factor(*(z / x for x, z in zip(values, duals, strict=True)))
+    def start(self, typical: float) -> Iterate:
+        """`typical` is the size of a multiplier."""
+        lam = torch.full_like(self.right[0], typical)
+        s = torch.full_like(self.right[1], typical / 2)
+        return Iterate((lam, s, s), (self.right[0].abs(), torch.ones_like(s), torch.ones_like(s)))
 
-        def move(targets: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
-            pull = [t / x for t, x in zip(targets, values, strict=True)]
-            head = -lack[0] + pull[0].index_add(0, index, pull[2])
-            dlam, ds = factor.solve(head, -lack[1] + pull[1] - pull[2])
-            steps = [dlam, ds, dlam[index] - ds]
-            return steps, [(t - z * dx) / x for t, x, z, dx in zip(targets, values, duals, steps, strict=True)]
-
-        steps, turns = move([-x * z for x, z in zip(values, duals, strict=True)])
-        a, b = longest(values, steps), longest(duals, turns)
-        ahead = sum(
-            float((x + a * dx) @ (z + b * dz)) for x, dx, z, dz in zip(values, steps, duals, turns, strict=True)
-        )
-        aim = mean * min(1.0, max(ahead, 0.0) / products) ** 3
-        steps, turns = move([aim - x * z - dx * dz for x, dx, z, dz in zip(values, steps, duals, turns, strict=True)])
-        a, b = 0.995 * longest(values, steps), 0.995 * longest(duals, turns)
-        a = b = min(a, b)
-        lam, s = lam + a * steps[0], s + a * steps[1]
-        s = torch.minimum(s, lam[index] * (1 - 1e-15))
-        duals = [z + b * dz for z, dz in zip(duals, turns, strict=True)]
-    return best
+    def minimise(self, typical: float, tolerance: float) -> Iterate:
+        return follow(self, self.start(typical), tolerance)
 
 
-def longest(values: list[Tensor], steps: list[Tensor]) -> float:
-    """The largest step in [0, 1] that keeps every value non-negative."""
-    length = 1.0
-    for x, dx in zip(values, steps, strict=True):
-        falling = dx < 0
-        if bool(falling.any()):
-            length = min(length, float((-x[falling] / dx[falling]).min()))
-    return length
+@dataclass(eq=False)
+class Linearised:
+    arrow: Arrow
+    index: Tensor
+    right: tuple[Tensor, Tensor]
+    values: Vectors
+    duals: Vectors
+    lack: tuple[Tensor, Tensor] = field(init=False)
+    gap: float = field(init=False)
+    factored: Factor = field(init=False)
+
+    def __post_init__(self) -> None:
+        (lam, s, w), (floor, low, high) = self.values, self.duals
+        top, bottom = self.arrow.apply(lam, s)
+        top = top - self.right[0] - floor.index_add(0, self.index, high)
+        bottom = bottom - self.right[1] - low + high
+        self.lack = top, bottom
+        self.gap = float(lam @ floor + s @ low + w @ high + top.abs() @ lam + bottom.abs() @ s)
+
+    def factor(self) -> None:
+        self.factored = self.arrow.factor(*(z / x for x, z in zip(self.values, self.duals, strict=True)))
+
+    def solve(self, targets: Vectors, bend: Vectors | None) -> tuple[Vectors, Vectors]:
+        pull = [t / x for t, x in zip(targets, self.values, strict=True)]
+        top = pull[0].index_add(0, self.index, pull[2]) - self.lack[0]
+        dlam, ds = self.factored.solve(top, pull[1] - pull[2] - self.lack[1])
+        steps = dlam, ds, dlam[self.index] - ds
+        turns = [p - z / x * dx for p, x, z, dx in zip(pull, self.values, self.duals, steps, strict=True)]
+        return steps, turns

@@ -1,0 +1,44 @@
+"""The examples as the solver sees them: each once, in units that make the Gram matrix of order one."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import InputError
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """X (n, d) distinct rows x̃, y (n,), K (n, n) = X Xᵀ / unit."""
+
+    X: Tensor
+    y: Tensor
+    K: Tensor
+    unit: float
+
+
+def gather(X: Tensor, y: Tensor) -> Examples:
+    """Each labelled example once; an example with both labels is an error."""
+    distinct, group = torch.unique(X, dim=0, return_inverse=True)
+    if len(distinct) < len(X):
+        _require_one_label(len(distinct), group, y)
+        first = torch.full((len(distinct),), len(X), dtype=torch.long)
+        keep = first.scatter_reduce(0, group, torch.arange(len(X)), "amin").sort().values
+        X, y = X[keep], y[keep]
+    K = X @ X.T
+    unit = float(K.diagonal().mean())
+    return Examples(X, y, K / unit if unit > 0 else K, unit)
+
+
+def _require_one_label(count: int, group: Tensor, y: Tensor) -> None:
+    total = torch.zeros(count, dtype=y.dtype).index_add_(0, group, y)
+    size = torch.zeros(count, dtype=y.dtype).index_add_(0, group, torch.ones_like(y))
+    mixed = torch.nonzero(total.abs() != size)[:, 0]
+    if len(mixed):
+        rows = torch.nonzero(group == mixed[0])[:, 0]
+        plus, minus = rows[y[rows] > 0][0], rows[y[rows] < 0][0]
+        raise InputError(
+            f"examples {int(plus)} and {int(minus)} are equal and carry the labels 1 and -1; "
+            "no network separates them: drop one"
+        )

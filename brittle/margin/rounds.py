@@ -1,0 +1,107 @@
+"""The rounds of convex programs: pricing over the start's patterns, then linearising again until Newton can finish."""
+
+import torch
+from torch import Tensor
+
+from brittle.common.progress import Progress, Watch
+from brittle.margin.columns import Columns, first_choice, realised
+from brittle.margin.examples import Examples
+from brittle.margin.interior import Iterate
+from brittle.margin.master import Master
+from brittle.margin.newton import KINK, OFF, ON, Guess, finish
+from brittle.margin.pricing import lengths
+
+FIRST = 10  # columns of each sign to begin with
+ENTER = 10  # columns that enter in one round of pricing
+PRICING_ROUNDS = 8
+ROUNDS = 80
+FLIP = 3  # a pattern is wrong where |z| exceeds this many tolerances
+
+
+class Rounds:
+    """One run from the patterns of a network to neurons U (G, d) and signs (G,)."""
+
+    def __init__(self, examples: Examples, watch: Watch) -> None:
+        self.K, self.y, self.X, self.unit = examples.K, examples.y, examples.X, examples.unit
+        self.watch = watch
+        self.count = self.steps = 0
+
+    def run(self, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
+        columns = self._priced(self._pool(W, v), pricing)
+        return self._linearised(columns)
+
+    def _pool(self, W: Tensor, v: Tensor) -> Columns:
+        """The start's patterns, the heaviest neurons first."""
+        order = (v.abs() * W.norm(dim=1)).argsort(descending=True)
+        order = order[v[order] != 0]
+        return realised(self.X @ W[order].T, v[order].sign(), self.y).distinct()
+
+    def _master(self, columns: Columns, tolerance: float) -> tuple[Master, Iterate]:
+        master = Master(self.K, self.y, columns)
+        iterate = master.solve(tolerance)
+        self.count += 1
+        self.steps += iterate.steps
+        return master, iterate
+
+    def _priced(self, pool: Columns, pricing: float) -> Columns:
+        """Columns that no pattern of the pool improves by more than a share `pricing`."""
+        chosen = first_choice(pool, self.y, FIRST)
+        for done in range(PRICING_ROUNDS):
+            self.watch(Progress(0.3 * done / PRICING_ROUNDS, f"pricing, {int(chosen.sum())} columns"))
+            if bool(chosen.all()):
+                break
+            _, iterate = self._master(pool.take(chosen), 1e-3)
+            length = lengths(self.K, self.y, iterate.values[0], pool, 1 + pricing)
+            length[chosen] = 0
+            worst = length.argsort(descending=True)[:ENTER]
+            worst = worst[length[worst] > 1 + pricing]
+            if not len(worst):
+                break
+            chosen[worst] = True
+        return pool.take(chosen)
+
+    def _linearised(self, columns: Columns) -> tuple[Tensor, Tensor]:
+        tolerance = 1e-4
+        for done in range(ROUNDS):
+            self.watch(Progress(0.3 + 0.6 * done / ROUNDS, f"linearising, {len(columns)} columns"))
+            master, iterate = self._master(columns, tolerance)
+            guess = read(master, iterate)
+            wrong = self._mismatches(guess, FLIP * tolerance)
+            if not bool((wrong & guess.margin).any()):
+                solved = finish(self.K, self.y, guess)
+                if solved is None:
+                    tolerance = max(1e-2 * tolerance, 1e-10)
+                else:
+                    wrong = self._mismatches(solved, 1e-9) & (solved.lam > 0)
+                    guess = solved
+                    if not bool(wrong.any()):
+                        return self._neurons(solved)
+            patterns = torch.where(wrong, 1 - guess.columns.patterns, guess.columns.patterns)
+            columns = Columns(guess.columns.signs, patterns).distinct()
+        return self._neurons(guess)
+
+    def _mismatches(self, guess: Guess, tolerance: float) -> Tensor:
+        """Where a column's pattern on its own class differs from what its neuron does there."""
+        k = guess.coefficients(self.y) @ self.K
+        height = k / k.abs().amax(1, keepdim=True).clamp(min=1e-300)
+        on = guess.columns.patterns > 0
+        return ~guess.other(self.y) & ((on & (height < -tolerance)) | (~on & (height > tolerance)))
+
+    def _neurons(self, guess: Guess) -> tuple[Tensor, Tensor]:
+        U = guess.mu[:, None] * (guess.coefficients(self.y) @ self.X) / self.unit
+        return U, guess.columns.signs
+
+
+def read(master: Master, iterate: Iterate) -> Guess:
+    """Which neurons live, which examples lie on the margin and which are kinks: each value against its multiplier."""
+    lam, _, t, w, slack = iterate.values
+    floor, _, low, high, mu = iterate.duals
+    full = -master.coefficients(torch.zeros_like(lam), t)
+    state = torch.full(full.shape, KINK)
+    kind = torch.where(low > t, OFF, torch.where(high > w, ON, KINK))
+    start = 0
+    for side, part in zip(master.sides, master.parts(kind), strict=True):
+        state[start : start + len(part), side.other] = part
+        start += len(part)
+    guess = Guess(master.columns, lam, mu, full, lam > floor, state)
+    return guess.take(torch.nonzero(mu > slack)[:, 0])

@@ -1,0 +1,143 @@
+"""A KKT point of the max-margin problem from any network that classifies the data, without training."""
+
+import enum
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import require, require_positive
+from brittle.common.progress import Progress, Watch, silent
+from brittle.common.result import Result
+from brittle.margin.examples import Examples, gather
+from brittle.margin.kkt import KKTResidual, homogeneous, require_classified, residual
+from brittle.margin.rounds import Rounds
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+
+
+class Status(enum.Enum):
+    """How far the solver came; `advice` says what to do about it."""
+
+    SOLVED = "solved"
+    INACCURATE = "inaccurate"
+
+    @property
+    def advice(self) -> str:
+        return _ADVICE[self]
+
+
+_ADVICE = {
+    Status.SOLVED: "a KKT point to rounding error",
+    Status.INACCURATE: "near a KKT point only: read the residual before relying on it; examples that nearly coincide "
+    "are the usual cause, so merge them or start from another network",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class KKTPoint(Result):
+    """A network scaled to min q = 1, with its residual measured from the weights alone. Another start may give another.
+
+    `rounds` counts convex programs, `steps` interior-point steps.
+    """
+
+    network: TwoLayer
+    residual: KKTResidual
+    status: Status
+    rounds: int
+    steps: int
+    seconds: float
+
+    @property
+    def neurons(self) -> int:
+        return self.network.width
+
+    @property
+    def multipliers(self) -> Tensor:
+        return self.residual.multipliers
+
+    @property
+    def normalised_margin(self) -> float:
+        return self.residual.normalised_margin
+
+    def to_json(self) -> dict[str, object]:
+        return {
+            **self.residual.to_json(),
+            "neurons": self.neurons,
+            "status": self.status.value,
+            "advice": self.status.advice,
+            "rounds": self.rounds,
+            "steps": self.steps,
+            "seconds": self.seconds,
+        }
+
+
+def solve(
+    network: TwoLayer,
+    data: Data,
+    *,
+    biases: bool = True,
+    tolerance: float = 1e-9,
+    pricing: float = 0.05,
+    watch: Watch = silent,
+) -> KKTPoint:
+    """A KKT point near the activation patterns of the given network.
+
+    `tolerance` is on stationarity and complementarity; `pricing` is how much a left-out pattern may violate the dual
+    (smaller: a larger margin over the patterns, more time).
+    """
+    require_positive("tolerance", tolerance)
+    require_positive("pricing", pricing)
+    began = time.perf_counter()
+    X, W, v = homogeneous(network, data, biases)
+    examples = gather(X, data.y)
+    require_classified(data.y * ((X @ W.T).relu_() @ v))
+    rounds = Rounds(examples, watch)
+    U, signs = rounds.run(W, v, pricing)
+    point = as_network(U, signs, examples, biases)
+    watch(Progress(0.95, "measuring the residual"))
+    measured = residual(point, data, biases=biases)
+    solved = max(measured.stationarity, measured.complementarity) <= tolerance
+    status = Status.SOLVED if solved else Status.INACCURATE
+    return KKTPoint(point, measured, status, rounds.count, rounds.steps, time.perf_counter() - began)
+
+
+def as_network(U: Tensor, signs: Tensor, examples: Examples, biases: bool) -> TwoLayer:
+    """Balanced weights of the neurons u_g = |v_g| w̃_g, scaled to min q = 1."""
+    root = U.norm(dim=1).sqrt()
+    W, v = U / root[:, None], signs * root
+    q = examples.y * ((examples.X @ W.T).relu() @ v)
+    require(
+        bool((q > 0).all()),
+        "the solver lost an example: no column pool classifies the data; start from another network",
+    )
+    scale = q.min().sqrt()
+    W, v = W / scale, v / scale
+    if biases:
+        return TwoLayer(W[:, :-1].contiguous(), W[:, -1].contiguous(), v)
+    return TwoLayer(W, torch.zeros_like(v), v)
+
+
+def solve_many(
+    networks: Iterable[TwoLayer], data: Data, *, biases: bool = True, **options: float
+) -> tuple[KKTPoint, ...]:
+    """The distinct KKT points that these networks lead to, the largest normalised margin first."""
+    points: list[KKTPoint] = []
+    for network in networks:
+        point = solve(network, data, biases=biases, **options)  # type: ignore[arg-type]
+        if not any(same(point.network, other.network) for other in points):
+            points.append(point)
+    return tuple(sorted(points, key=lambda point: -point.normalised_margin))
+
+
+def same(one: TwoLayer, other: TwoLayer, tolerance: float = 1e-6) -> bool:
+    """Whether two networks have the same neurons in some order."""
+    if one.width != other.width:
+        return False
+    rows = [torch.cat([network.W, network.b[:, None], network.v[:, None]], 1) for network in (one, other)]
+    distances = torch.cdist(rows[0], rows[1], compute_mode="donot_use_mm_for_euclid_dist")
+    size = float(rows[0].norm())
+    nearest = distances.min(1)
+    return bool((nearest.values <= tolerance * size).all()) and len(nearest.indices.unique()) == one.width
