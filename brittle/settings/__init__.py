@@ -9,6 +9,7 @@ from brittle.settings.points import Given, Grid25, Line7
 from brittle.settings.sources import Holding, data_folder, fetch, holding
 from brittle.settings.sphere import Gaussian, Sphere
 from brittle.settings.subspace import Subspace
+from brittle.settings.summary import Summary, summary
 from brittle.settings.transforms import downsample, explained_variance, principal, two_classes, unit_norm
 
 PARTS = {
@@ -52,6 +53,7 @@ __all__ = [
     "Setting",
     "Sphere",
     "Subspace",
+    "Summary",
     "Truth",
     "data_folder",
     "downsample",
@@ -61,6 +63,7 @@ __all__ = [
     "load_data",
     "principal",
     "save_data",
+    "summary",
     "two_classes",
     "unit_norm",
 ]

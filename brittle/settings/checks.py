@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require
+from brittle.common.errors import require, require_count
 
 if TYPE_CHECKING:
     from brittle.settings.base import Truth
@@ -96,6 +96,12 @@ def _numbered(name: str, array: Tensor | None, count: int | None, clusters: int 
     require(least >= 0, f"{name} holds {least}; clusters are numbered from 0")
     known = clusters is None or most < clusters
     require(known, f"{name} holds {most}; the clusters are numbered from 0 to {(clusters or 0) - 1}")
+
+
+def require_dim(dim: int) -> None:
+    """A dimension: whole numbers beyond 2^53 are not exact as float64."""
+    require_count("dim", dim)
+    require(dim <= 2**53, f"dim is {dim}; it must be at most 2^53")
 
 
 def require_room(rows: int, columns: int, advice: str) -> None:

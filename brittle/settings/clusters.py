@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_between, require_count
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_room
+from brittle.settings.checks import require_dim, require_room
 from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
 
 
@@ -29,7 +29,7 @@ class Clusters(Setting):
     random_means: bool = False
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
         require_count("clusters", self.clusters, least=2)
         require_between("noise", self.noise, 0, float("inf"))
         require_between("balance", self.balance, 0, 0.5)

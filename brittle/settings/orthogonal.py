@@ -6,9 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import InputError, require, require_between, require_count
+from brittle.common.errors import InputError, require, require_between
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_room
+from brittle.settings.checks import require_dim, require_room
 from brittle.settings.span import orthonormal
 from brittle.settings.sphere import divided
 
@@ -22,7 +22,7 @@ class Orthogonal(Setting):
     dim: int
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
 
     def _draws(self, examples: int | None, test: int | None) -> bool:
         return False
@@ -49,7 +49,7 @@ class AlmostOrthogonal(Setting):
     coherence: float = 1.0
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
         require_between("coherence", self.coherence, 0, self.dim)
 
     def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:

@@ -6,8 +6,9 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require_count, require_positive
+from brittle.common.errors import require_positive
 from brittle.settings.base import Data, Setting, Truth
+from brittle.settings.checks import require_dim
 from brittle.settings.span import gaussians, to_norm
 
 
@@ -21,7 +22,7 @@ class Sphere(Setting):
     radius: float | None = None
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
         if self.radius is not None:
             require_positive("radius", self.radius)
 
@@ -43,7 +44,7 @@ class Gaussian(Setting):
     variance: float | None = None
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
         if self.variance is not None:
             require_positive("variance", self.variance)
 

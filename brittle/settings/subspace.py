@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_room
+from brittle.settings.checks import require_dim, require_room
 from brittle.settings.span import orthonormal
 from brittle.settings.sphere import Sphere
 
@@ -30,7 +30,7 @@ class Subspace(Setting):
     inner: Setting | None = None
 
     def __post_init__(self) -> None:
-        require_count("dim", self.dim)
+        require_dim(self.dim)
         require_count("codimension", self.codimension, least=0)
         fits = self.codimension < self.dim
         require(fits, f"codimension is {self.codimension}; it must be below the dimension {self.dim}")

@@ -1,0 +1,77 @@
+"""brittle data: sample, list, fetch and inspect data."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from brittle.cli.console import emit, fields_table, rows_table, say, watching
+from brittle.cli.options import JsonFile, OutFile, Seed, generator
+from brittle.cli.settings_options import Sampling, with_sampling
+from brittle.common.errors import require
+from brittle.settings import Summary, data_folder, fetch, holding, load_data, save_data, summary
+from brittle.settings.sources import SOURCES, Holding
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
+
+
+@app.command("sample")
+@with_sampling
+def sample_command(sampling: Sampling | None, seed: Seed = 0, out: OutFile = None, json_file: JsonFile = None) -> None:
+    """Draw data from a setting, write them as .npz and say what they are."""
+    require(sampling is not None, "--setting is missing: say where the data come from")
+    assert sampling is not None
+    if out is not None:
+        require(out.suffix == ".npz", f"--out is {out}; data are written as .npz")
+        require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
+    data = sampling.draw(generator(seed))
+    if out is not None:
+        save_data(data, out)
+        say(f"wrote {out}")
+    _emit_summary(summary(data), json_file, setting=sampling.setting.name, seed=seed)
+
+
+@app.command("show")
+def show_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Data: .npz, .csv or .pt.")], json_file: JsonFile = None
+) -> None:
+    """Say what a data file holds: shapes, labels, norms, and the truth that it carries."""
+    _emit_summary(summary(load_data(file)), json_file, file=str(file))
+
+
+@app.command("list")
+def list_command(json_file: JsonFile = None) -> None:
+    """Say which real data sets are there, where, and whether their files are the original ones."""
+    holdings = [holding(name) for name in SOURCES]
+    rows = [["digits", "complete", "comes with scikit-learn"]]
+    rows += [[held.name, _state(held), str(held.folder)] for held in holdings]
+    content = {"folder": data_folder(), "sets": [{**held.to_json(), "state": _state(held)} for held in holdings]}
+    emit(content, json_file, rows_table(["set", "state", "where"], rows))
+
+
+@app.command("fetch")
+def fetch_command(
+    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(SOURCES)}.")],
+    json_file: JsonFile = None,
+) -> None:
+    """Download a data set into the data folder and check the SHA-256 of every file."""
+    with watching(name) as watch:
+        held = fetch(name, watch)
+    emit(held.to_json(), json_file)
+
+
+def _state(held: Holding) -> str:
+    states = set(held.files.values())
+    if states == {"verified"}:
+        return "complete"
+    if states == {"absent"}:
+        return "absent"
+    return "another file in its place" if "different" in states else "incomplete"
+
+
+def _emit_summary(seen: Summary, json_file: str | None, **context: Any) -> None:
+    content = {**context, **seen.to_json()}
+    truth = {
+        name: " × ".join(map(str, value)) if isinstance(value, list) else value for name, value in seen.truth.items()
+    }
+    emit(content, json_file, fields_table({**content, "truth": truth}))

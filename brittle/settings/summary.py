@@ -1,0 +1,57 @@
+"""What a person asks first of data that somebody hands over."""
+
+from dataclasses import dataclass, fields
+
+from torch import Tensor
+
+from brittle.common.result import Result
+from brittle.settings.base import Data, Truth
+
+
+@dataclass(frozen=True)
+class Summary(Result):
+    """Shape, labels and norms of data, and which truths they carry."""
+
+    examples: int
+    dim: int
+    columns: int
+    in_span: bool
+    labels: dict[str, int]
+    test_examples: int
+    test_labels: dict[str, int]
+    smallest_norm: float
+    mean_norm: float
+    largest_norm: float
+    truth: dict[str, object]
+
+
+def summary(data: Data) -> Summary:
+    norms = data.X.norm(dim=1)
+    return Summary(
+        examples=len(data),
+        dim=data.dim,
+        columns=data.columns,
+        in_span=data.in_span,
+        labels=_counts(data.y),
+        test_examples=0 if data.X_test is None else len(data.X_test),
+        test_labels={} if data.y_test is None else _counts(data.y_test),
+        smallest_norm=norms.min().item(),
+        mean_norm=norms.mean().item(),
+        largest_norm=norms.max().item(),
+        truth=_held(data.truth),
+    )
+
+
+def _counts(y: Tensor) -> dict[str, int]:
+    values, counts = y.unique(return_counts=True)
+    return {f"{value:g}": count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+
+
+def _held(truth: Truth) -> dict[str, object]:
+    """Numbers as they are, arrays by their shape."""
+    values = {field.name: getattr(truth, field.name) for field in fields(truth)}
+    return {
+        name: list(value.shape) if isinstance(value, Tensor) else value
+        for name, value in values.items()
+        if value is not None
+    }

@@ -1,0 +1,76 @@
+"""What the fields of `Truth` claim, measured on the data."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+import torch
+
+from brittle.settings import Data, Setting
+
+
+def by_name(rows: Iterable[tuple[str, Setting]]) -> list[Any]:
+    return [pytest.param(setting, id=name) for name, setting in rows]
+
+
+def check_truth(data: Data) -> None:
+    """Raises AssertionError where the data contradict what their setting says of them."""
+    truth = data.truth
+    everything = data.X if data.X_test is None else torch.cat([data.X, data.X_test])
+    if truth.radius is not None:
+        assert_close(everything.norm(dim=1), torch.full((len(everything),), truth.radius, dtype=torch.float64))
+    if truth.means is not None:
+        check_clusters(data)
+    elif truth.coherence is not None:
+        assert_attained(everything, truth.coherence)
+    elif truth.noise is not None:
+        assert_chi_squared(everything, truth.noise, data.dim - (truth.codimension or 0))
+    if truth.basis is not None:
+        check_subspace(data, everything)
+    if truth.image is not None:
+        assert torch.tensor(truth.image).prod() == data.columns
+
+
+def check_clusters(data: Data) -> None:
+    truth = data.truth
+    means, labels = truth.means, truth.mean_labels
+    inside = data.dim - (truth.codimension or 0)
+    assert_close(means.norm(dim=1), torch.full((len(means),), inside**0.5, dtype=torch.float64))
+    assert_attained(means, truth.coherence)
+    assert set(labels.tolist()) == {-1.0, 1.0}
+    assert torch.equal(data.y, labels[truth.cluster])
+    assert_chi_squared(data.X - means[truth.cluster], truth.noise, inside)
+    if data.X_test is not None:
+        assert torch.equal(data.y_test, labels[truth.cluster_test])
+        assert_chi_squared(data.X_test - means[truth.cluster_test], truth.noise, inside)
+
+
+def check_subspace(data: Data, X: torch.Tensor) -> None:
+    truth = data.truth
+    basis, complement = truth.basis, truth.complement
+    assert_close(basis.T @ basis, torch.eye(basis.shape[1]))
+    X = X if truth.offset is None else X - truth.offset
+    assert_close(X @ basis @ basis.T, X)
+    if not data.in_span:
+        assert truth.codimension == data.dim - basis.shape[1]
+    if complement is not None:
+        both = torch.cat([basis, complement], 1)
+        assert both.shape == (data.dim, data.dim)
+        assert_close(both.T @ both, torch.eye(data.dim))
+
+
+def assert_attained(vectors: torch.Tensor, coherence: float) -> None:
+    """The largest inner product of two different ones is `coherence`."""
+    gram = (vectors @ vectors.T).fill_diagonal_(0)
+    assert_close(gram.abs().max(), torch.tensor(coherence, dtype=torch.float64), scale=vectors.square().sum(1).max())
+
+
+def assert_chi_squared(noise: torch.Tensor, deviation: float, dim: int) -> None:
+    """‖ξ‖² is σ² times a χ² variable with `dim` degrees of freedom: within six standard deviations of its mean."""
+    share = noise.square().sum(1).mean() / (deviation**2 * dim)
+    assert abs(share - 1) < 6 * (2 / (dim * len(noise))) ** 0.5
+
+
+def assert_close(value: torch.Tensor, expected: torch.Tensor, scale: torch.Tensor | None = None) -> None:
+    scale = expected.abs().max().clamp(min=1) if scale is None else scale
+    assert (value - expected.double()).abs().max() <= 1e-9 * scale
