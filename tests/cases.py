@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from brittle.networks import Adapter, Kaiming, Lazy, PyTorch
+from brittle.networks import Adapter, Kaiming, Lazy, NearestNeighbour, PyTorch
 from brittle.settings import (
     AlmostOrthogonal,
     Cifar10,
@@ -33,6 +33,7 @@ INITIALISATIONS = [
 ]
 
 _rng = torch.Generator().manual_seed(0)
+_POINTS = torch.randn(6, 4, generator=_rng, dtype=torch.float64)
 
 NETWORKS = [
     ("two layers", PyTorch().draw(4, 7, _rng)),
@@ -41,6 +42,8 @@ NETWORKS = [
     ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
     ("foreign module, one logit", Adapter(PyTorch().draw_deep(4, [7, 6], _rng).module())),
     ("foreign module, three classes", Adapter(PyTorch().draw_deep(4, [7], _rng, outputs=3).module())),
+    ("nearest of signed points", NearestNeighbour(_POINTS, torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0]).double())),
+    ("nearest of three classes", NearestNeighbour(_POINTS, torch.tensor([0, 1, 2, 0, 1, 2]))),
 ]
 
 SETTINGS = [
