@@ -1,0 +1,7 @@
+"""How far a network provably does not break."""
+
+from brittle.certificates.base import Bounds, Certificate, Contradiction
+from brittle.certificates.dual import Dual
+from brittle.certificates.exact import Exact
+
+__all__ = ["Bounds", "Certificate", "Contradiction", "Dual", "Exact"]

@@ -1,0 +1,195 @@
+"""What every certificate is: a part that claims a radius, and an entry that judges the claim against the network."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from brittle.attacks import Attack, MinimumNorm, beyond, first_flip
+from brittle.attacks.base import Bounds as Box
+from brittle.common.errors import require, require_positive
+from brittle.common.progress import Progress, Watch, silent
+from brittle.common.result import Result
+from brittle.networks import Deep, Network, TwoLayer, as_network
+from brittle.settings import Data
+
+SAME = 1e-9  # a lower bound above an upper one by less than this share is rounding in the attack, not a contradiction
+
+
+class Contradiction(RuntimeError):
+    """A flip was measured below a certified radius: a bug in this package, never the user's fault."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds(Result):
+    """The radius of example i is inf ‖δ‖ over all strict flips (margin(x_i+δ) < 0), and 0 for an error (margin ≤ 0).
+
+    lower, upper (n,) enclose it (upper is infinity where no flip is known); exact (n,): they agree up to the method's
+    gap, or no flip exists below the cap; seconds (n,), the attack's share included; status (n,), one of `error`,
+    `exact`, `capped` (proved that no flip lies below the cap), `open`; flips (n, dim), the perturbations behind
+    `upper`, measured on the network, 0 where none is known.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    exact: Tensor
+    seconds: Tensor
+    status: tuple[str, ...]
+    method: str
+    cap: float
+    flips: Tensor
+
+    @property
+    def ratio(self) -> Tensor:
+        """lower/upper of the examples that are neither errors nor without a known flip."""
+        known = self.upper.isfinite() & (self.upper > 0)
+        return self.lower[known] / self.upper[known]
+
+    def to_json(self) -> dict[str, Any]:
+        content = super().to_json()
+        del content["flips"]
+        return content
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One rightly classified example x (dim,) with label y; no flip needs to be looked for outside the ball.
+
+    `flip` (dim,) is a known one, or zero; `shorten` tries directions (k, dim) and returns the shortest flip known.
+    """
+
+    x: Tensor
+    y: Tensor
+    margin: float
+    ball: float
+    flip: Tensor
+    shorten: Callable[[Tensor], float]
+
+
+Claim = Callable[[Question], float]
+
+
+class Certificate(ABC):
+    """A proof of robustness. Its fields are its parameters; `bound` is its verb."""
+
+    method: ClassVar[str]
+
+    @final
+    def bound(
+        self,
+        network: Network | nn.Module,
+        data: Data,
+        *,
+        attack: Attack[Any] | None = None,
+        bounds: Box | None = None,
+        cap: float | None = None,
+        rng: torch.Generator | None = None,
+        watch: Watch = silent,
+    ) -> Bounds:
+        """Enclose the radius of every example.
+
+        The attack (`MinimumNorm()` by default) finds the flips; a box (lowest, highest) restricts only them, so that
+        the lower bounds hold in the box too; `cap` is the radius beyond which nobody asks, by default 100 times the
+        longest example.
+        """
+        known = _double(network if isinstance(network, Network) else as_network(network))
+        known.check(data.X, data.y)
+        longest = max(1.0, float(data.X.norm(dim=1).max()))
+        cap = 100 * longest if cap is None else cap
+        require_positive("cap", cap)
+        started = time.perf_counter()
+        found = (attack or MinimumNorm()).run(known, data, bounds=bounds, rng=rng)
+        share = (time.perf_counter() - started) / len(data)
+        record = _Record(known, data, bounds, cap, found.perturbations, share)
+        with torch.no_grad(), np.errstate(all="ignore"):
+            claim = self._prepare(known)
+            for row in range(len(data)):
+                record.judge(row, claim)
+                watch(Progress((row + 1) / len(data), f"{row + 1} of {len(data)} examples"))
+        return record.bounds(self.method, self._gap)
+
+    @abstractmethod
+    def _prepare(self, network: Network) -> Claim:
+        """What is shared by all examples; the claim is a radius that no flip of the question's ball undercuts."""
+
+    @property
+    def _gap(self) -> float:
+        """The relative gap at which the enclosure counts as exact."""
+        return 1e-6
+
+
+class _Record:
+    """The enclosures so far. Every upper bound in it was measured on the network."""
+
+    def __init__(self, network: Network, data: Data, box: Box | None, cap: float, flips: Tensor, share: float) -> None:
+        self.network, self.data, self.box, self.cap, self.flips = network, data, box, cap, flips.clone()
+        self.margins = network.margins(data.X, data.y)
+        flipped = network.margins(data.X + flips, data.y) < 0
+        self.upper = torch.where(flipped, flips.norm(dim=1), torch.inf)
+        self.upper[self.margins <= 0] = 0
+        self.flips[~(self.upper.isfinite() & (self.upper > 0))] = 0
+        self.lower = torch.zeros_like(self.upper)
+        self.seconds = torch.full_like(self.upper, share)
+
+    def judge(self, row: int, claim: Claim) -> None:
+        if self.margins[row] <= 0:
+            return
+        started = time.perf_counter()
+        radius = claim(self._question(row))
+        self.seconds[row] += time.perf_counter() - started
+        upper = float(self.upper[row])
+        if radius > upper * (1 + SAME):
+            raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
+        self.lower[row] = min(max(radius, 0.0), upper, self.cap)
+
+    def bounds(self, method: str, gap: float) -> Bounds:
+        capped = (self.lower >= self.cap) & (self.upper > self.cap)
+        exact = capped | (self.upper.isfinite() & (self.upper - self.lower <= gap * self.upper))
+        status = [
+            "error" if margin <= 0 else "capped" if is_capped else "exact" if is_exact else "open"
+            for margin, is_capped, is_exact in zip(self.margins, capped, exact, strict=True)
+        ]
+        return Bounds(self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips)
+
+    def _question(self, row: int) -> Question:
+        ball = min(float(self.upper[row]), self.cap)
+
+        def shorten(directions: Tensor) -> float:
+            return self._shorten(row, directions)
+
+        X, y = self.data.X, self.data.y
+        return Question(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten)
+
+    def _shorten(self, row: int, directions: Tensor) -> float:
+        """Follow exact rays, and keep the shortest perturbation that is measured to flip."""
+        directions = directions[(directions != 0).any(1)]
+        directions = directions / directions.norm(dim=1, keepdim=True)
+        X, y = self.data.X[row].expand_as(directions), self.data.y[row].expand(len(directions))
+        limit = torch.full((len(directions),), min(float(self.upper[row]), self.cap), dtype=torch.float64)
+        flips = first_flip(self.network, X, y, directions, limit)
+        near = flips < self.upper[row]
+        if near.any():
+            sizes = beyond(self.network, X[near], y[near], directions[near], flips[near], limit[near])
+            for size, direction in zip(sizes, directions[near], strict=True):
+                self._keep(row, size * direction)
+        return min(float(self.upper[row]), self.cap)
+
+    def _keep(self, row: int, flip: Tensor) -> None:
+        if not flip.isfinite().all():
+            return
+        point = self.data.X[row] + flip
+        if self.box is not None and ((point < self.box[0]) | (point > self.box[1])).any():
+            return
+        measured = self.network.margins(point[None], self.data.y[row : row + 1])
+        if measured < 0 and flip.norm() < self.upper[row]:
+            self.upper[row], self.flips[row] = flip.norm(), flip
+
+
+def _double(network: Network) -> Network:
+    require(network.dtype.is_floating_point, f"the network has type {network.dtype}; a float type is needed")
+    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network

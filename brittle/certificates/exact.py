@@ -1,0 +1,54 @@
+"""The radius itself, by branch and bound on the dual bound."""
+
+import time
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.local import Array
+from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
+from brittle.certificates.rounding import never_flips
+from brittle.certificates.tree import Tree
+from brittle.common.errors import require_between, require_positive
+from brittle.networks import Network
+
+
+@dataclass(frozen=True)
+class Exact(Certificate):
+    """Stops at the relative `gap`, or after `seconds` per example with the gap that is left (anytime)."""
+
+    method: ClassVar[str] = "exact"
+
+    gap: float = 1e-6
+    seconds: float = 60.0
+
+    def __post_init__(self) -> None:
+        require_between("gap", self.gap, 1e-9, 0.5)
+        require_positive("seconds", self.seconds)
+
+    @property
+    def _gap(self) -> float:
+        return self.gap * (1 + 1e-6)
+
+    def _prepare(self, network: Network) -> Claim:
+        margins = TwoLayerMargins.of(network, self.method)
+        return lambda question: self._claim(margins, question)
+
+    def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
+        radius, deadline = np.inf, time.perf_counter() + self.seconds
+
+        def shorten(epsilon: Array) -> float:
+            return question.shorten(margins.lift(epsilon))
+
+        for local in margins.locals(question):
+            if never_flips(local, initial_kinds(local)):
+                radius = min(radius, local.ball)
+                continue
+            enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
+            solved = closed_form(local, first_iterate(local, margins.start(question)), 2, enough)
+            solved = refine(local, solved, min(1e-4, self.gap), enough)
+            radius = min(radius, Tree(local, self.gap, deadline, shorten).grow(solved))
+        return float(radius)

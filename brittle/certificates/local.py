@@ -1,0 +1,123 @@
+"""One example seen from inside the attack's ball: a two-layer margin in few neurons, few dimensions, and its error."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+UNIT = 2.0**-53
+
+
+def gamma(count: int) -> float:
+    """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
+    return 2 * count * UNIT / (1 - count * UNIT)
+
+
+@dataclass(frozen=True)
+class Span:
+    """W = coordinates·basisᵀ + rest, with a basis (d, r) that is orthonormal up to `stretch`.
+
+    For any δ put ε = basisᵀδ: then ‖ε‖ ≤ stretch·‖δ‖ and |w_j·δ - r_j·ε| ≤ rest_j ‖δ‖, whatever rounding did.
+    """
+
+    coordinates: Array  # (m, r)
+    basis: Array | None  # None: the coordinates are W itself
+    rest: Array  # (m,)
+    stretch: float
+
+    @classmethod
+    def of(cls, W: Array) -> "Span":
+        width, dim = W.shape
+        if width >= dim:
+            return cls(W, None, np.zeros(width), 1.0)
+        Q, R = np.linalg.qr(W.T)
+        rows = np.ascontiguousarray(R.T)
+        size = np.linalg.norm(rows, axis=1)
+        rest = 2 * np.linalg.norm(W - rows @ Q.T, axis=1) + gamma(width + 4) * (size * width**0.5 + _norms(W))
+        skew = np.linalg.norm(Q.T @ Q - np.eye(Q.shape[1])) + gamma(dim + 4) * 2 * width
+        return cls(rows, Q, rest, float(1 + skew))
+
+    def reduce(self, delta: Array) -> Array:
+        return delta if self.basis is None else delta @ self.basis
+
+    def lift(self, epsilon: Array) -> Array:
+        return epsilon if self.basis is None else self.basis @ epsilon
+
+
+@dataclass(frozen=True)
+class Local:
+    """For every ‖δ‖ ≤ ball: margin(x + δ) ≥ beta - error + q·ε + Σ_j c_j φ(a_j + w_j·ε), with ‖ε‖ ≤ stretch·‖δ‖.
+
+    The floats W (k, r), a, c, beta, q are the model, exactly; every rounding made on the way to them is in `error`.
+    The network's own input of neuron j differs from a_j + w_j·ε by at most slips_j.
+    Neurons that cannot change sign inside the ball are folded into beta and q, or gone; `pure` says that nothing
+    negative was folded: then the margin is not negative wherever all neurons with c < 0 are off.
+    """
+
+    W: Array
+    a: Array
+    c: Array
+    beta: float
+    q: Array
+    error: float
+    ball: float
+    stretch: float
+    sizes: Array  # upper bounds on ‖w_j‖
+    slips: Array
+    pure: bool
+
+    @property
+    def reach(self) -> float:
+        """No ε of the ball is longer."""
+        return self.ball * self.stretch * (1 + 8 * UNIT)
+
+    def values(self, epsilon: Array) -> Array:
+        """The model margin at every row of ε."""
+        hidden = np.maximum(self.a + epsilon @ self.W.T, 0)
+        return np.asarray(self.beta + epsilon @ self.q + hidden @ self.c)
+
+    def within(self, ball: float) -> "Local":
+        """The same example in a smaller ball, where more neurons keep their sign."""
+        assert ball <= self.ball
+        reach = ball * self.stretch * (1 + 8 * UNIT)
+        room = (reach * self.sizes + self.slips) * (1 + 8 * UNIT)
+        off = -self.a >= room
+        on = (self.a >= room) & ~off
+        if not (on.any() or off.any()):
+            return replace(self, ball=ball)
+        c, a, W = self.c[on], self.a[on], self.W[on]
+        keep = ~(on | off)
+        # Folding the neurons that stay on rounds beta and q: at most this much of margin anywhere in the ball.
+        folded = np.abs(c) @ (np.abs(a) + reach * self.sizes[on]) + abs(self.beta) + reach * np.linalg.norm(self.q)
+        return replace(
+            self,
+            W=self.W[keep],
+            a=self.a[keep],
+            c=self.c[keep],
+            beta=float(self.beta + c @ a),
+            q=self.q + c @ W,
+            error=self.error + gamma(int(on.sum()) + 4) * float(folded),
+            ball=ball,
+            sizes=self.sizes[keep],
+            slips=self.slips[keep],
+            pure=self.pure and not (c < 0).any(),
+        )
+
+
+def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> Local:
+    """The margin c0 + Σ c_j φ(w_j·(x+δ) + b_j) around x; c may carry one rounding of its own (a class pair)."""
+    width, dim = W.shape
+    a = W @ x + b
+    sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
+    slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
+    pair = gamma(1) * (np.abs(c) @ (np.abs(a) + sizes * ball) + abs(c0))
+    error = float(np.abs(c) @ slips * (1 + gamma(width)) + pair)
+    q = np.zeros(span.coordinates.shape[1])
+    model = Local(span.coordinates, a, c, c0, q, error, np.inf, span.stretch, sizes, slips, c0 >= 0)
+    return model.within(ball)
+
+
+def _norms(W: Array) -> Array:
+    return np.asarray(np.linalg.norm(W, axis=1))

@@ -1,0 +1,113 @@
+"""The judge: what a dual point proves, with every rounding error paid for. No solver's word is taken here."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.local import UNIT, Array, Local, gamma
+from brittle.certificates.symmetric import factor, remainder, solve
+
+CONVEX, CONCAVE, ACTIVE, INACTIVE = range(4)
+LEAST = 1e-9  # σ: the smallest eigenvalue of I - M that is asked for
+TINY = 1e-200  # below it, underflow could matter
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """μ, slopes ĝ = g/μ (k,), curvatures κ̂ = κ/μ (k,; read where the neuron is CONCAVE), kinds (k,) of the neurons.
+
+    ACTIVE and INACTIVE are concave neurons of a branch in which a_j + w_j·ε ≥ 0, or ≤ 0, is given.
+    """
+
+    multiplier: float
+    slopes: Array
+    curvatures: Array
+    kinds: NDArray[np.int8]
+
+
+def proven_radius(local: Local, point: DualPoint) -> float:
+    """No flip of the branch lies closer than this; 0 if the point proves nothing, at most the ball's radius."""
+    if never_flips(local, point.kinds):
+        return local.ball
+    value = proven_value(local, point)
+    if not value > TINY:
+        return 0.0
+    return float(min(local.ball, np.sqrt(2 * value) / local.stretch * (1 - 8 * UNIT)))
+
+
+def never_flips(local: Local, kinds: NDArray[np.int8]) -> bool:
+    """Whether nothing negative is left in the branch: the margin may be 0 there, but never below."""
+    return local.pure and bool((kinds[local.c < 0] == INACTIVE).all())
+
+
+def proven_value(local: Local, point: DualPoint) -> float:
+    """A floor under F(μ, g, κ) in real arithmetic, -inf if the point is not feasible."""
+    mu, g = float(point.multiplier), feasible_slopes(local, point)
+    with np.errstate(all="ignore"):
+        linear, slip = _linear_terms(local, point, g)
+        form = _quadratic_form(local, point, g)
+        value = mu * linear - 0.5 * mu**2 * form
+        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form))
+    return float(value - slip) if mu > 0 and np.isfinite(value - slip) else -np.inf
+
+
+def feasible_slopes(local: Local, point: DualPoint) -> Array:
+    """ĝ clipped into its interval: [0, c] where convex, (-∞, c] on an active branch, [0, ∞) on an inactive one."""
+    low = np.where((point.kinds == CONVEX) | (point.kinds == INACTIVE), 0.0, -np.inf)
+    high = np.where((point.kinds == CONVEX) | (point.kinds == ACTIVE), local.c, np.inf)
+    return np.clip(point.slopes, low, high)
+
+
+def _linear_terms(local: Local, point: DualPoint, g: Array) -> tuple[float, float]:
+    """β - error + Σ ĝa + Σ_N min(-ĝ²/2κ̂, ca - (ĝ-c)²/2κ̂), and a bound on the rounding of that sum."""
+    N = point.kinds == CONCAVE
+    straight = g[~N] * local.a[~N]
+    c, a, twice = local.c[N], local.a[N], 2 * point.curvatures[N]
+    if np.any(twice <= 0):
+        return -np.inf, 0.0
+    off, on = g[N] ** 2 / twice, (g[N] - c) ** 2 / twice
+    bent = np.minimum(-off, c * a - on)
+    # A branch speaks of the network's own input: on it, ĝ times the model's may be less by ĝ times the slip.
+    branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ local.slips[~N]
+    total = local.beta - local.error - branch + straight.sum() + bent.sum()
+    # (ĝ - c)² moves by the rounding of the difference: |ĝ| + |c| bounds what was subtracted.
+    weight = np.abs(straight).sum() + np.abs(c * a).sum() + (2 * (np.abs(g[N]) + np.abs(c)) ** 2 / twice).sum()
+    slip = gamma(len(g) + 10) * (weight + abs(local.beta) + local.error + branch)
+    return float(total), float(slip)
+
+
+def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
+    """A ceiling over pᵀA⁻¹p, p = q + Wᵀĝ, A = I - μ Σ κ̂ w wᵀ: for every x it is 2pᵀx - xᵀAx + (p-Ax)ᵀA⁻¹(p-Ax)."""
+    N = point.kinds == CONCAVE
+    count, dim = local.W.shape
+    p = local.q + g @ local.W
+    kappa, W, size = point.multiplier * point.curvatures[N], local.W[N], local.sizes[N]
+    if len(kappa) == 0:
+        slip = gamma(count + 4) * (np.linalg.norm(local.q) + np.abs(g) @ local.sizes)
+        return float((np.linalg.norm(p) * (1 + gamma(dim + 4)) + slip) ** 2)
+    L = _definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
+    if L is None:
+        return np.inf
+    x = solve(L, p)
+    x += solve(L, p - x + (kappa * (W @ x)) @ W)  # L is of A - (σ+ς)I: one step of refinement
+    u, lengths = local.W @ x, np.linalg.norm(x)
+    bent = np.abs(u[N]) + gamma(dim + 2) * size * lengths
+    product = local.q @ x + g @ u
+    slip = gamma(count + dim + 6) * (np.linalg.norm(local.q) + np.abs(g) @ local.sizes) * lengths
+    own = lengths**2 * (1 - gamma(dim + 4))
+    curve = kappa @ bent**2 * (1 + gamma(count + 8))
+    residual = p - x + (kappa * u[N]) @ W
+    scale = np.linalg.norm(local.q) + np.abs(g) @ local.sizes + lengths + 2 * (kappa * bent) @ size
+    off = np.linalg.norm(residual) * (1 + gamma(dim + 4)) + gamma(count + dim + 6) * scale
+    form = 2 * (product + slip) - own + curve + off**2 / LEAST
+    return float(form + gamma(8) * (2 * abs(product) + 2 * slip + own + curve))
+
+
+def _definite(A: Array, trace: float, count: int) -> Array | None:
+    """The factor of A - (σ + ς)I; that it exists proves the real A ⪰ σI, because ς exceeds every rounding made."""
+    dim = len(A)
+    shift = LEAST + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
+    shifted = A.copy()
+    shifted.flat[:: dim + 1] -= shift
+    return factor(shifted)

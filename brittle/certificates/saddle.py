@@ -1,0 +1,149 @@
+"""The best multipliers of the dual bound at fixed curvatures: Newton's method on a saddle in (ε, μ).
+
+With the slopes g eliminated the bound is max_μ min_ε ½εᵀAε + μ(β + q·ε) + Σ θ_j(a_j + w_j·ε, μ), A = I - M.
+θ is the convex envelope of a concave neuron plus its parabola; the kinks of the others (convex neurons, branch
+constraints) are smoothed by a proximal term around the last g, which outer rounds move on: a method of multipliers.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.local import Array, Local
+from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, DualPoint
+from brittle.certificates.symmetric import factor, gram, remainder, solve
+
+STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖²
+
+
+@dataclass(frozen=True)
+class Iterate:
+    """A candidate: dual value, μ, g (k,) and the point ε (r,) that minimises the Lagrangian there."""
+
+    value: float
+    multiplier: float
+    slopes: Array
+    point: Array
+
+
+@dataclass(frozen=True)
+class _Response:
+    """The maximising slopes at (ε, μ), their derivatives in z and μ, and the saddle's gradient."""
+
+    slopes: Array
+    by_input: Array
+    by_multiplier: Array
+    gradient: Array
+    slack: float
+    bend: float  # minus the second derivative in μ
+
+
+class Relaxation:
+    """One branch with its curvatures κ (k,): the kinds say which neurons are given a sign."""
+
+    def __init__(self, local: Local, kinds: NDArray[np.int8], kappa: Array) -> None:
+        self.local, self.kinds, self.kappa = local, kinds, kappa
+        self.N, self.K = np.flatnonzero(kinds == CONCAVE), np.flatnonzero(kinds != CONCAVE)
+        self.a, self.c, self.k = local.a[self.N], local.c[self.N], kappa[self.N]
+        self.A = remainder(local.W[self.N], self.k)
+        self.L = factor(self.A)
+        self.beta = local.beta - local.error
+        kinds_K = kinds[self.K]
+        self.low = np.where(kinds_K == ACTIVE, -np.inf, 0.0)
+        self.c_K = np.where(kinds_K == INACTIVE, np.inf, local.c[self.K])
+        self.stiff = STIFFNESS / np.maximum(local.sizes[self.K] ** 2, 1e-300)
+
+    @property
+    def feasible(self) -> bool:
+        return self.L is not None
+
+    def solve(
+        self, start: Iterate, enough: float = np.inf, rounds: int = 4, steps: int = 8, tolerance: float = 1e-6
+    ) -> Iterate:
+        """Improve on `start`; stops early once the value is `enough`, or no longer rises by its relative tolerance."""
+        point, mu, slopes = start.point, start.multiplier, start.slopes
+        best = self.evaluate(mu, slopes)
+        for _ in range(rounds):
+            point, mu, slopes = self._inner(point, mu, slopes, steps, 1e-2 * tolerance)
+            found = self.evaluate(mu, slopes)
+            gain = found.value - best.value
+            if gain > 0:
+                best = found
+            if best.value >= enough or not gain > tolerance * abs(best.value):
+                break
+        return best
+
+    def evaluate(self, mu: float, slopes: Array) -> Iterate:
+        """F(μ, g, κ) in plain floating point, and its minimising ε."""
+        local, g, C = self.local, slopes[self.N], mu * self.c
+        assert self.L is not None
+        p = mu * local.q + slopes @ local.W
+        x = solve(self.L, p)
+        bent = np.minimum(-(g**2) / (2 * self.k), C * self.a - (g - C) ** 2 / (2 * self.k))
+        value = mu * self.beta + slopes[self.K] @ local.a[self.K] + bent.sum() - 0.5 * p @ x
+        return Iterate(float(value) if mu > 0 and np.isfinite(value) else -np.inf, mu, slopes, -x)
+
+    def dual_point(self, found: Iterate) -> DualPoint:
+        return DualPoint(found.multiplier, found.slopes / found.multiplier, self.kappa / found.multiplier, self.kinds)
+
+    def _inner(
+        self, point: Array, mu: float, centre: Array, steps: int, tolerance: float
+    ) -> tuple[Array, float, Array]:
+        """Damped Newton steps around one proximal centre."""
+        now = self._respond(point, mu, centre)
+        size = max(float(np.linalg.norm(point)), 1e-300)
+        weight = (mu / size) ** 2
+        merit = now.gradient @ now.gradient + weight * now.slack**2
+        for _ in range(steps):
+            step, shift = self._newton(now)
+            if not (np.isfinite(shift) and np.isfinite(step).all()):
+                break
+            length = 1.0 if mu + shift > 0.1 * mu else 0.9 * mu / -shift
+            while True:
+                after = self._respond(point + length * step, mu + length * shift, centre)
+                new = after.gradient @ after.gradient + weight * after.slack**2
+                if new <= (1 - 0.2 * length) * merit or length < 0.02:
+                    break
+                length *= 0.4
+            point, mu, now, merit = point + length * step, mu + length * shift, after, new
+            if merit <= (tolerance * size) ** 2:
+                break
+        return point, mu, now.slopes
+
+    def _newton(self, now: _Response) -> tuple[Array, float]:
+        moving = np.flatnonzero(now.by_input)
+        W = self.local.W[moving]
+        H = self.A + gram(W, now.by_input[moving])
+        L = factor(H)
+        if L is None:
+            return np.full(len(H), np.nan), np.nan
+        coupling = self.local.q + now.by_multiplier @ self.local.W
+        solved = solve(L, np.stack([now.gradient, coupling], 1))
+        curvature = now.bend + coupling @ solved[:, 1]
+        shift = (now.slack - coupling @ solved[:, 0]) / max(curvature, 1e-300)
+        return -solved[:, 0] - solved[:, 1] * shift, float(shift)
+
+    def _respond(self, point: Array, mu: float, centre: Array) -> _Response:
+        local = self.local
+        z = local.a + local.W @ point
+        g, by_z, by_mu = np.empty_like(z), np.empty_like(z), np.empty_like(z)
+        raw, high = centre[self.K] + self.stiff * z[self.K], mu * self.c_K
+        g[self.K] = np.minimum(np.maximum(raw, self.low), high)
+        capped = raw >= high
+        by_z[self.K] = np.where(capped | (raw <= self.low), 0.0, self.stiff)
+        c = np.where(capped, self.c_K, 0.0)
+        by_mu[self.K] = c
+        over = np.where(capped, (raw - g[self.K]) / self.stiff, 0.0)
+        slack = self.beta + local.q @ point + c @ over
+        bend = (c**2 / self.stiff).sum()
+        z_N, t = z[self.N], -mu * self.c / (2 * self.k)
+        middle, on = np.abs(z_N) < t, z_N >= t
+        share = np.where(middle, 0.5, on)  # of C in the slope
+        g[self.N] = share * mu * self.c + self.k * (np.where(middle, 0.0, z_N) - self.a)
+        by_z[self.N] = np.where(middle, 0.0, self.k)
+        by_mu[self.N] = share * self.c
+        slack += self.c @ np.where(middle, (z_N + t) / 2, np.where(on, z_N, 0.0))
+        bend += (self.c[middle] ** 2 / (4 * self.k[middle])).sum()
+        gradient = self.A @ point + mu * local.q + g @ local.W
+        return _Response(g, by_z, by_mu, gradient, float(slack), float(bend))
