@@ -13,6 +13,7 @@ from brittle.margin.arrow import cholesky
 from brittle.margin.columns import Columns
 
 SIGN = 1e-12  # a violation below this is rounding
+SINGULAR = 1e-11  # a pivot below this share of the largest one is zero
 OFF, ON, KINK = 0, 1, 2
 
 
@@ -88,7 +89,7 @@ class _System:
         self.margin = torch.nonzero(guess.margin)[:, 0]
         self.C = guess.linear(y)
         self.kinks = [torch.nonzero(row)[:, 0] for row in guess.kinks(y)]
-        self.factors = [cholesky(K[k][:, k]) for k in self.kinks]
+        self.factors = [_steady(K[k][:, k]) for k in self.kinks]
         place = torch.full((len(y),), -1, dtype=torch.long)
         place[self.margin] = torch.arange(len(self.margin))
         live = (self.C != 0) & guess.margin
@@ -138,10 +139,21 @@ class _System:
 
 
 def _solve_square(A: Tensor, right: Tensor) -> Tensor:
-    x, info = torch.linalg.solve_ex(A, right)
-    if int(info) == 0 and bool(torch.isfinite(x).all()):
-        return x
-    return torch.linalg.lstsq(A, right[:, None], driver="gelsd").solution[:, 0]
+    """By LU, or the shortest solution where multipliers are not unique (more examples than dimensions, say)."""
+    LU, pivots, info = torch.linalg.lu_factor_ex(A)
+    pivot = LU.diagonal().abs()
+    if int(info) == 0 and float(pivot.min()) > SINGULAR * float(pivot.max()):
+        return torch.linalg.lu_solve(LU, pivots, right[:, None])[:, 0]
+    return torch.linalg.lstsq(A, right[:, None], rcond=SINGULAR, driver="gelsd").solution[:, 0]
+
+
+def _steady(K: Tensor) -> Tensor:
+    """A Cholesky factor that does not amplify rounding where kinks depend on each other."""
+    L, info = torch.linalg.cholesky_ex(K)
+    pivot = L.diagonal().square()
+    if int(info) == 0 and (not len(K) or float(pivot.min()) > SINGULAR * float(pivot.max())):
+        return L
+    return cholesky(K + 1e-10 * float(K.diagonal().max()) * torch.eye(len(K), dtype=K.dtype))
 
 
 def _mend(K: Tensor, y: Tensor, guess: Guess) -> Guess | None:

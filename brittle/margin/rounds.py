@@ -15,6 +15,7 @@ FIRST = 10  # columns of each sign to begin with
 ENTER = 10  # columns that enter in one round of pricing
 PRICING_ROUNDS = 8
 ROUNDS = 80
+TIGHTEST = 1e-10  # an interior point gives no more digits
 FLIP = 3  # a pattern is wrong where |z| exceeds this many tolerances
 
 
@@ -69,8 +70,10 @@ class Rounds:
             wrong = self._mismatches(guess, FLIP * tolerance)
             if not bool((wrong & guess.margin).any()):
                 solved = finish(self.K, self.y, guess)
+                if solved is None and tolerance <= TIGHTEST:
+                    break
                 if solved is None:
-                    tolerance = max(1e-2 * tolerance, 1e-10)
+                    tolerance = max(1e-2 * tolerance, TIGHTEST)
                 else:
                     wrong = self._mismatches(solved, 1e-9) & (solved.lam > 0)
                     guess = solved
