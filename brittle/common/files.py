@@ -2,9 +2,9 @@
 
 import json
 import os
+import struct
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,11 +21,13 @@ LARGEST_ARRAY_BYTES = 8 * 2**30
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file that takes its place at `path` only when the block ends without an error."""
     path = Path(path)
-    require(path.parent.is_dir(), f"{path}: the folder {path.parent} does not exist")
-    require(not path.is_dir(), f"{path}: is a folder; name a file")
-    require(path.is_file() or not path.exists(), f"{path}: is a device or a pipe; name a file")
     try:
+        require(path.parent.is_dir(), f"{path}: the folder {path.parent} does not exist")
+        require(not path.is_dir(), f"{path}: is a folder; name a file")
+        require(path.is_file() or not path.exists(), f"{path}: is a device or a pipe; name a file")
         handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
     try:
@@ -62,8 +64,12 @@ def write_json(path: str | Path, content: Any) -> None:
 
 def existing(path: str | Path) -> Path:
     path = Path(path)
-    require(path.exists(), f"{path}: no such file")
-    require(path.is_file(), f"{path}: is not a file")
+    try:
+        found, regular = path.exists(), path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    require(found, f"{path}: no such file")
+    require(regular, f"{path}: is not a file")
     return path
 
 
@@ -74,7 +80,9 @@ def read_npz(path: str | Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             return {name: _read_member(path, archive, name, members[name]) for name in names if name in members}
-    except zipfile.BadZipFile:
+    except InputError:
+        raise
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error):
         raise InputError(f"{path}: is not a complete .npz file (truncated, or not a zip archive)") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -93,10 +101,11 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.
         with archive.open(info) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
             return array.astype(array.dtype.newbyteorder("="), copy=False)
-    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{path}: array '{name}' cannot be read ({str(error).splitlines()[0]})") from None
+    except InputError:
+        raise
+    except Exception as error:  # a damaged header or stream can fail in any way at all
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"{path}: array '{name}' cannot be read ({reason})") from None
 
 
 def _check_header(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype, info: zipfile.ZipInfo) -> None:

@@ -26,6 +26,8 @@ class Deep(Network):
             self._check_layer(layer, W, b)
         if self.start is not None:
             require(self.start.shape == self.shape, f"the start has widths {self.start.shape}, not {self.shape}")
+            if self.start.dtype != self.dtype:
+                object.__setattr__(self, "start", self.start.to(self.dtype))
 
     def _check_layer(self, layer: int, W: Tensor, b: Tensor) -> None:
         name, shape = f"weights[{layer}]", tuple(W.shape)

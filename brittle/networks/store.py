@@ -3,24 +3,26 @@
 The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c, and where it started W0, b0, v0,
 optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ... A file that brittle did not write may hold
 the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
-between them.
+between them. The state of any other module is read into a module that the caller builds.
 """
 
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from brittle.common.errors import InputError, require
 from brittle.common.files import read_npz, write_npz
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
+from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep
+from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
 TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 SUFFIXES = (".npz", ".pt", ".safetensors")
-KIND = "brittle_network"
 
 
 def save_network(network: Network, path: str | Path) -> None:
@@ -29,24 +31,33 @@ def save_network(network: Network, path: str | Path) -> None:
     if suffix == ".npz":
         two_layers = isinstance(network, TwoLayer)
         require(two_layers, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
-    kind, tensors = _packed(path, network)
-    numbers(path, tensors)
+    if isinstance(network, Adapter):
+        tensors, notes = module_state(path, network)
+    else:
+        kind, tensors = _packed(path, network)
+        tensors, notes = numbers(path, tensors), {KIND: kind}
     if suffix == ".npz":
         write_npz(path, {name: value.detach().cpu().numpy() for name, value in tensors.items()})
     elif suffix == ".pt":
-        write_pt(path, tensors, {KIND: kind})
+        write_pt(path, tensors, notes)
     else:
-        write_safetensors(path, tensors, {KIND: kind})
+        write_safetensors(path, tensors, notes)
 
 
-def load_network(path: str | Path) -> Network:
-    """Read a network with pickling off; whatever is wrong with the file is said in one line."""
+def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = ()) -> Network:
+    """Read a network with pickling off; whatever is wrong with the file is said in one line.
+
+    A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
+    unless it is flat.
+    """
     tensors, notes = _read(path)
     kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
     unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
-    if unpack is None:
-        raise InputError(f"{path}: holds a network of the kind '{kind}', which this version does not know")
+    known = unpack is not None or kind == "module"
+    require(known, f"{path}: holds a network of the kind '{kind}', which this version does not know")
     try:
+        if module is not None or unpack is None:
+            return into_module(path, tensors, notes, module, shape)
         return unpack(path, tensors)
     except InputError as error:
         text = str(error)

@@ -35,6 +35,8 @@ class TwoLayer(Network):
         if self.start is not None:
             same = self.start.W.shape == self.W.shape
             require(same, f"W0 has shape {tuple(self.start.W.shape)} and W has {tuple(self.W.shape)}; they must agree")
+            if self.start.dtype != self.dtype:
+                object.__setattr__(self, "start", self.start.to(self.dtype))
 
     @property
     def width(self) -> int:

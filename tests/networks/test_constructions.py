@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle.common.errors import InputError
@@ -99,6 +99,7 @@ def test_the_closed_form_is_a_kkt_point(half, seed, norm):
     assert float(network.squared_norm) == pytest.approx(2 * float(lam.sum()))
 
 
+@settings(max_examples=12)
 @given(st.integers(2, 6), st.integers(0, 50))
 def test_nearly_orthogonal_examples_and_their_radius(n, seed):
     X, y = orthogonal(n, 1.0, seed)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brittle.common.errors import InputError
-from brittle.networks import Deep, NearestNeighbour, TwoLayer, base
+from brittle.networks import Deep, NearestNeighbour, PyTorch, TwoLayer, base
 from tests.cases import NETWORKS
 
 networks = pytest.mark.parametrize("network", [network for _, network in NETWORKS], ids=[name for name, _ in NETWORKS])
@@ -181,3 +181,10 @@ def test_layers_that_do_not_fit_are_refused(weights, biases, words):
 def test_two_layer_arrays_that_do_not_fit_are_refused(arrays, words):
     with pytest.raises(InputError, match=words):
         TwoLayer(**{"W": one, "b": torch.ones(2), "v": torch.ones(2), **arrays})
+
+
+def test_the_start_has_the_type_of_the_network(rng):
+    for network in (PyTorch().draw(3, 4, rng), PyTorch().draw_deep(3, [4], rng)):
+        assert network.to(torch.float32).start.dtype == torch.float32
+        module = network.module().float()
+        assert network.loaded(module).start.dtype == torch.float32

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from brittle.common.errors import InputError
-from brittle.networks import Deep, TwoLayer, load_network, save_network
+from brittle.networks import Deep, NearestNeighbour, TwoLayer, as_network, load_network, save_network
 
 W, b, v = np.ones((3, 2)), np.zeros(3), np.array([1.0, -1.0, 2.0])
 
@@ -127,9 +127,38 @@ def test_named_layers_follow_the_file_or_their_shapes(tmp_path, rng):
     refused(tmp_path / "c.safetensors", "order of the layers")
 
 
-def refused(path, *words):
+def convolution():
+    layers = nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)
+    return nn.Sequential(*layers).double()
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_a_foreign_module_comes_back_into_a_module_like_it(tmp_path, suffix, rng):
+    network, path = as_network(convolution(), shape=(1, 3, 3)), tmp_path / f"module{suffix}"
+    save_network(network, path)
+    X = torch.randn(5, 9, generator=rng, dtype=torch.float64)
+    assert torch.equal(load_network(path, convolution()).logits(X), network.logits(X))
+    refused(path, "state of a Sequential", "module=")
+    refused(path, "does not fit the module", module=nn.Linear(3, 1))
+    network.inner[0].bias.fill_(torch.nan)
+    with pytest.raises(InputError, match=r"'0\.bias' holds NaN"):
+        save_network(network, path)
+    torch.save(network.inner.state_dict(), tmp_path / "state.pt")
+    refused(tmp_path / "state.pt", "'0.bias' holds NaN", module=convolution())
+
+
+def test_a_plain_state_is_read_into_a_module(tmp_path, rng):
+    module = convolution().eval()
+    torch.save(module.state_dict(), tmp_path / "state.pt")
+    X = torch.randn(5, 9, generator=rng, dtype=torch.float64)
+    network = load_network(tmp_path / "state.pt", convolution(), shape=(1, 3, 3))
+    assert torch.equal(network.logits(X), module(X.reshape(5, 1, 3, 3)))
+    refused(tmp_path / "state.pt", "pass shape=", module=convolution())
+
+
+def refused(path, *words, module=None):
     with pytest.raises(InputError) as caught:
-        load_network(path)
+        load_network(path, module)
     message = str(caught.value)
     assert "\n" not in message
     assert message.startswith(str(path))
@@ -245,3 +274,9 @@ def test_what_cannot_be_read_again_is_not_written(tmp_path, suffix):
 def test_deep_networks_need_another_format_than_npz(tmp_path):
     with pytest.raises(InputError, match="two-layer networks only"):
         save_network(random_deep(0, [2, 3, 1]), tmp_path / "a.npz")
+
+
+def test_rules_without_parameters_have_no_file(tmp_path):
+    network = NearestNeighbour(torch.eye(2), torch.tensor([1.0, -1.0]))
+    with pytest.raises(InputError, match="NearestNeighbour has no file format"):
+        save_network(network, tmp_path / "a.pt")

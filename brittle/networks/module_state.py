@@ -1,0 +1,49 @@
+"""The state of a foreign module in a file: its tensors, its class name to tell a person, and its input shape."""
+
+import copy
+from pathlib import Path
+
+from torch import nn
+
+from brittle.common.errors import InputError, require
+from brittle.common.tensors import Named, Notes
+from brittle.networks.adapter import Adapter, as_network
+from brittle.networks.base import Network
+
+KIND = "brittle_network"
+
+
+def module_state(path: str | Path, network: Adapter) -> tuple[Named, Notes]:
+    _check_finite(path, network.inner.state_dict())
+    lengths = ",".join(str(length) for length in network.shape)
+    notes = {KIND: "module", "brittle_class": type(network.inner).__name__, "brittle_shape": lengths}
+    return dict(network.inner.state_dict()), notes
+
+
+def into_module(
+    path: str | Path, tensors: Named, notes: Notes, module: nn.Module | None, shape: tuple[int, ...]
+) -> Network:
+    """The network that a module like this one is with the state that the file holds."""
+    name = notes.get("brittle_class", "module")
+    if module is None:
+        raise InputError(f"{path}: holds the state of a {name}; build one and pass it as module=")
+    _check_finite(path, tensors)
+    filled = copy.deepcopy(module)
+    try:
+        filled.load_state_dict(tensors)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split()[:40])
+        raise InputError(f"{path}: does not fit the module: {reason}") from None
+    return as_network(filled, shape or _shape(path, notes))
+
+
+def _check_finite(path: str | Path, tensors: Named) -> None:
+    for name, value in tensors.items():
+        finite = not value.is_floating_point() or bool(value.isfinite().all())
+        require(finite, f"{path}: array '{name}' holds NaN or infinity")
+
+
+def _shape(path: str | Path, notes: Notes) -> tuple[int, ...]:
+    lengths = [length for length in notes.get("brittle_shape", "").split(",") if length]
+    require(all(length.isdecimal() for length in lengths), f"{path}: the note 'brittle_shape' holds no whole numbers")
+    return tuple(int(length) for length in lengths)

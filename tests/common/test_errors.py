@@ -1,0 +1,36 @@
+"""The short checks accept what they should and name what they refuse."""
+
+import math
+
+import pytest
+
+from brittle.common.errors import InputError, require, require_between, require_count, require_positive
+
+
+def test_good_values_pass():
+    require(True, "never seen")
+    require_count("width", 1)
+    require_count("seed", 0, least=0)
+    require_positive("scale", 0.1)
+    require_between("share", 1, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        (lambda: require(False, "the message"), "the message"),
+        (lambda: require_count("width", 0), "width is 0; it must be a whole number of at least 1"),
+        (lambda: require_count("width", 2.0), "width is 2.0"),
+        (lambda: require_count("width", True), "width is True"),
+        (lambda: require_count("width", "3"), "width is '3'"),
+        (lambda: require_positive("scale", 0), "scale is 0; it must be a positive finite number"),
+        (lambda: require_positive("scale", math.inf), "scale is inf"),
+        (lambda: require_positive("scale", math.nan), "scale is nan"),
+        (lambda: require_between("share", 1.5, 0, 1), "share is 1.5; it must lie between 0 and 1"),
+        (lambda: require_between("share", math.nan, 0, 1), "share is nan"),
+    ],
+)
+def test_bad_values_are_named(check, words):
+    with pytest.raises(InputError, match=words):
+        check()
+    assert issubclass(InputError, ValueError)
