@@ -75,3 +75,7 @@ def _emit_summary(seen: Summary, json_file: str | None, **context: Any) -> None:
         name: " × ".join(map(str, value)) if isinstance(value, list) else value for name, value in seen.truth.items()
     }
     emit(content, json_file, fields_table({**content, "truth": truth}))
+
+
+def _shape(lengths: list[int]) -> str:
+    return " × ".join(str(length) for length in lengths)

@@ -31,7 +31,7 @@ def read_csv(
 def _rows(path: Path) -> list[Row]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream)
+            reader = csv.reader(stream, strict=True)
             rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
     except UnicodeDecodeError:
         raise InputError("is not a text file") from None

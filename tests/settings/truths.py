@@ -1,16 +1,31 @@
 """What the fields of `Truth` claim, measured on the data."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from brittle.settings import Data, Setting
+from brittle import InputError
+from brittle.settings import Data, Setting, load_data
 
 
 def by_name(rows: Iterable[tuple[str, Setting]]) -> list[Any]:
     return [pytest.param(setting, id=name) for name, setting in rows]
+
+
+def read_or_refused(path: Path) -> str:
+    """`read`, or the one line that says why not; any other end is a failure."""
+    try:
+        load_data(path)
+    except InputError as error:
+        message = str(error)
+    else:
+        return "read"
+    assert message.startswith(str(path))
+    assert "\n" not in message
+    return message
 
 
 def check_truth(data: Data) -> None:
