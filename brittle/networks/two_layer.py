@@ -98,6 +98,13 @@ class TwoLayer(Network):
         """All parameters times the factor; the output scales with its square."""
         return TwoLayer(self.W * factor, self.b * factor, self.v * factor, self.c * factor**2, self.start)
 
+    def balanced(self) -> "TwoLayer":
+        """The same function with the smallest norm: |v_j| = ‖(w_j, b_j)‖ for every neuron, as at every KKT point."""
+        inner = (self.W.square().sum(1) + self.b.square()).sqrt()
+        size = (inner * self.v.abs()).sqrt()
+        factor = torch.where(size > 0, size / inner, 0.0)
+        return TwoLayer(factor[:, None] * self.W, factor * self.b, size * self.v.sign(), self.c, self.start)
+
     def module(self) -> nn.Module:
         return TwoLayerModule(self)
 

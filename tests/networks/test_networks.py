@@ -132,6 +132,20 @@ def test_scaling_a_two_layer_network_scales_its_output_by_the_square(factor, see
     assert torch.allclose(network.scaled(factor).logits(X), factor**2 * network.logits(X))
 
 
+@given(st.integers(0, 99))
+def test_a_balanced_network_is_the_same_function_with_the_smallest_norm(seed):
+    rng = torch.Generator().manual_seed(seed)
+    W, b, v, X = (torch.randn(size, generator=rng, dtype=torch.float64) for size in ((5, 3), 5, 5, (6, 3)))
+    W[0], b[0], v[1] = 0, 0, 0
+    network = TwoLayer(W, b, v, torch.tensor(0.7))
+    balanced = network.balanced()
+    assert torch.allclose(balanced.logits(X), network.logits(X))
+    assert torch.allclose(balanced.v.square(), balanced.W.square().sum(1) + balanced.b.square())
+    sizes = (network.W.square().sum(1) + network.b.square()).sqrt() * network.v.abs()
+    assert float(balanced.squared_norm) == pytest.approx(float(2 * sizes.sum() + 0.49))
+    assert balanced.squared_norm <= network.squared_norm
+
+
 def test_two_layers_and_classes_reduce_to_a_two_layer_network(rng):
     weights = torch.randn(6, 4, generator=rng), torch.randn(3, 6, generator=rng)
     network = Deep(weights, (torch.randn(6, generator=rng), torch.randn(3, generator=rng)))
