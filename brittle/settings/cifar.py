@@ -66,7 +66,7 @@ def _loose(place: Path, suffix: str) -> Fetcher:
 
 def _packed(path: Path, contents: dict[str, bytes], suffix: str) -> Fetcher:
     def fetch(name: str) -> tuple[str, bytes]:
-        require(f"{name}{suffix}" in contents, f"{path}: does not hold {name}{suffix}")
+        require(f"{name}{suffix}" in contents, f"{path}: does not hold {name}{suffix}; the archive may be cut short")
         return f"{path} ({name}{suffix})", contents[f"{name}{suffix}"]
 
     return fetch
