@@ -5,15 +5,16 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from torch import Generator
+from torch import Generator, nn
 
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result, jsonable
+from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
-from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive
+from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
 from brittle.training.stops import LogLoss, Stop
 
 
@@ -63,7 +64,7 @@ class Regime(ABC):
 
     def train(
         self,
-        network: Network,
+        network: Network | nn.Module,
         data: Data,
         rng: Generator | None = None,
         *,
@@ -76,6 +77,7 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C, a failed step and every minute of work leave the run there; with `resume` it goes
         on from there to the network that it would have become.
         """
+        network = as_network(network)
         self._check(network, data)
         run = self._start(network, data, rng)
         settings = {"regime": type(self).__name__} | {
@@ -88,12 +90,12 @@ class Regime(ABC):
             require(isinstance(saver, Checkpoint), "resume needs the path of a checkpoint")
             assert isinstance(saver, Checkpoint)
             record = saver.load(run)
-        run.measure()
-        outcome = drive(run, record, self.stops, watch, saver)
+        with few_threads(run.objective.operations):
+            run.measure()
+            outcome = drive(run, record, self.stops, watch, saver)
         return _finished(run, record, outcome)
 
     def _check(self, network: Network, data: Data) -> None:
-        require(isinstance(network, Network), f"network is {type(network).__name__}; it must be a brittle network")
         require(len(self.stops) > 0, "until is empty; name at least one stop, such as LogLoss(-70)")
         network.check(data.X, data.y)
 

@@ -13,6 +13,7 @@ from brittle.training.base import Regime
 from brittle.training.losses import Logistic, LossFunction
 from brittle.training.objective import Evaluation, Objective, objective_for
 from brittle.training.run import Ended, Run
+from brittle.training.stops import Loss, Steps, Stop
 
 DECAYED = ("weights", "first", "all")
 LARGEST_LOG_LOSS = 700.0  # e^700 is about the largest float64
@@ -26,6 +27,7 @@ class Descent(Regime):
     with `squared=False` the penalty is decay·‖θ_part‖ (melamed2023's own scripts).
     """
 
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: (Loss(0.01), Steps(100_000)))
     loss: LossFunction = field(default_factory=Logistic)
     rate: float = 0.1
     batch: int | None = None

@@ -19,12 +19,16 @@ from brittle.training.span import Span
 
 TYPES = {"float64": torch.float64, "float32": torch.float32}
 SMALLEST_SHARE = 1e-12  # of ‖θ‖: a shorter step is no step
+STUCK_SHARE = 1e-9  # of ‖θ‖ per unit of τ: on separated data the speed is at least 2γ‖θ‖
+STUCK_STEPS = 200  # without a lower loss
+LANDING = 2e-4  # of the log-loss: how far below its target a run may end
 
 
 @dataclass(frozen=True)
 class Flow(Regime):
     """Gradient flow by an embedded Runge-Kutta pair; the error of a step is at most `tolerance` of ‖θ‖.
 
+    Only the error across the path counts: one along it changes when a point is passed, not where the path goes.
     `span` trains a two-layer network on the coordinates in the span of the data: "auto" where n < d.
     """
 
@@ -58,15 +62,16 @@ class FlowRun(Run):
     def __init__(self, objective: Objective, flow: Flow) -> None:
         super().__init__(objective)
         self.flow, self.pair = flow, PAIRS[flow.pair]
-        self.h = 0.0
+        self.h, self.lowest, self.since = 0.0, math.inf, 0
         targets = [stop.target_log_loss for stop in flow.stops if stop.target_log_loss is not None]
         self.target = max(targets, default=-math.inf)
+        self.slack = LANDING * max(abs(self.target), 1.0)
 
     def scalars(self) -> list[float]:
-        return [self.h]
+        return [self.h, self.lowest, float(self.since)]
 
     def restore(self, scalars: list[float]) -> None:
-        (self.h,) = scalars
+        self.h, self.lowest, self.since = scalars[0], scalars[1], int(scalars[2])
 
     def measure(self) -> None:
         """Also the first stage of the next step; a resumed run has counted it already."""
@@ -84,10 +89,10 @@ class FlowRun(Run):
 
     def step(self) -> None:
         speed, length = float(self.direction.norm()), self._length()
-        if not speed * 1e6 > SMALLEST_SHARE * length:
-            raise Ended("stalled", f"the gradient vanished at log-loss {self.log_loss:.6g}: no stop can be reached")
+        if speed < STUCK_SHARE * length or self.since >= STUCK_STEPS:
+            raise Ended("stalled", f"the loss falls no further than log-loss {self.log_loss:.6g}: no stop is reached")
         while True:
-            if self.h * speed < SMALLEST_SHARE * length:
+            if not self.h * speed > SMALLEST_SHARE * length:
                 raise Ended("stalled", f"no step is short enough at log-loss {self.log_loss:.6g}")
             theta, at, error = self._try(self.h)
             size = error / (self.flow.tolerance * max(length, self.objective.squared_norm(theta) ** 0.5))
@@ -96,10 +101,15 @@ class FlowRun(Run):
             self.h = tried * min(5.0, max(0.2, growth))
             if good and size <= 1:
                 break
-        if at.log_loss < self.target - 1e-3 * abs(self.target) < self.log_loss:
+        if at.log_loss < self.target - self.slack and self.target < self.log_loss:
             theta, at = self._land(tried, at)
         self._arrive(theta, at)
+        self._count(at.log_loss)
+
+    def _count(self, log_loss: float) -> None:
         self.steps += 1
+        lower = log_loss < self.lowest - 1e-12 * max(1.0, abs(log_loss))
+        self.lowest, self.since = (log_loss, 0) if lower else (self.lowest, self.since + 1)
 
     def _try(self, h: float) -> tuple[Tensor, Evaluation, float]:
         """One step of length h: its end, what was found there, and its error."""
@@ -109,7 +119,8 @@ class FlowRun(Run):
         theta = _combine(self.theta, h, self.pair.b, slopes)
         at = self._evaluate(theta)
         error = _combine(torch.zeros_like(theta), h, self.pair.e, [*slopes, at.direction])
-        return theta, at, float(error.norm())
+        along = float(error @ at.direction) / max(float(at.direction @ at.direction), 1e-300)
+        return theta, at, float(error.sub_(at.direction, alpha=along).norm())
 
     def _evaluate(self, theta: Tensor) -> Evaluation:
         self.evaluations += 1
@@ -119,11 +130,11 @@ class FlowRun(Run):
         """A shorter step that ends just below the target: d ln L/dτ = -‖∇ ln L‖² is known at both ends."""
         low, high = 0.0, h
         ends = [(0.0, self.log_loss, self.direction), (h, beyond.log_loss, beyond.direction)]
-        goal = self.target - 5e-4 * abs(self.target)
+        goal = self.target - self.slack / 2
         for _ in range(8):
             h = _crossing(ends, goal, low, high)
             theta, at, _ = self._try(h)
-            if self.target - 1e-3 * abs(self.target) <= at.log_loss < self.target:
+            if self.target - self.slack <= at.log_loss < self.target:
                 break
             low, high = (h, high) if at.log_loss >= self.target else (low, h)
             ends[0 if at.log_loss >= self.target else 1] = (h, at.log_loss, at.direction)

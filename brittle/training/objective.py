@@ -77,6 +77,11 @@ class Objective(ABC):
         with torch.no_grad():
             return torch.cat([self._forward(theta, part)[0] for part in rows])
 
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions of one gradient, about."""
+        return 4.0 * self.examples * len(self.start)
+
     def squared_norm(self, theta: Tensor) -> float:
         return float(theta.square().sum()) + self.frozen_squared_norm
 

@@ -22,6 +22,7 @@ from brittle.training.stops import Look, Stop
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 SECONDS_BETWEEN_REPORTS = 0.1
+SMALL_STEP = 1e8  # operations: a few milliseconds of one core
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,10 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
                 record.add(look)
             stop = _reached(run, stops, look, record.points)
             if stop is not None:
-                return _outcome(stop, stops)
+                outcome = _outcome(stop, stops)
+                if outcome.status != "reached":
+                    save.now(run, record)
+                return outcome
             if run.seconds - reported > SECONDS_BETWEEN_REPORTS:
                 reported = run.seconds
                 watch(Progress(max(s.done(first, look) for s in stops), _note(look)))
@@ -171,6 +175,18 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
                 if end.status != "reached":
                     save.now(run, record)
                 return Outcome(end.status, end.stopped_by, str(end))
+
+
+@contextmanager
+def few_threads(operations: float) -> Iterator[None]:
+    """One thread for small steps: handing out the work would take longer than the work."""
+    before = torch.get_num_threads()
+    if operations < SMALL_STEP:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _note(look: Look) -> str:

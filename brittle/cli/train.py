@@ -1,0 +1,138 @@
+"""brittle train: data from a setting or a file, a network, a regime; the trained network goes to a file."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from torch import Generator
+
+from brittle.cli.console import complain, emit, fields_table, say, watching
+from brittle.cli.options import JsonFile, OutFile, Seed, generator
+from brittle.cli.regime_options import REGIMES, regime_from, with_regime
+from brittle.cli.settings_options import Sampling, with_sampling
+from brittle.common.errors import require
+from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
+from brittle.settings import Data, load_data, save_data
+from brittle.training import Training
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+STARTS: dict[str, type[Initialisation]] = {"pytorch": PyTorch, "kaiming": Kaiming, "lazy": Lazy}
+INTERRUPTED = 130
+UNTIL = (
+    "loss=1e-30, log_loss=-1e4, margin=0.3, accuracy=1, margin_stalls=1e-3, steps=1000 or seconds=60; "
+    "may be given several times, and the first that is reached ends the training."
+)
+
+
+@app.command(help="Train a network by one of the papers' regimes.")
+@with_sampling
+@with_regime
+def train(
+    sampling: Sampling | None,
+    options: dict[str, Any],
+    data_file: Annotated[
+        Path | None, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt, instead of a setting.")
+    ] = None,
+    network_file: Annotated[
+        Path | None, typer.Option("--network", metavar="FILE", help="Begin from this network, not from a random one.")
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option(metavar="N", help="Hidden neurons, 1000 unless given; 100,100 for two hidden layers.")
+    ] = None,
+    init: Annotated[str, typer.Option(metavar="WORD", help=f"{', '.join(STARTS)}.")] = "pytorch",
+    init_scale: Annotated[float, typer.Option(metavar="NUMBER", help="Divides the initial weights.")] = 1.0,
+    biases: Annotated[bool | None, typer.Option(help="Hidden biases; by default those of --init.")] = None,
+    regime: Annotated[str, typer.Option(metavar="WORD", help=f"{', '.join(REGIMES)}.")] = "flow",
+    until: Annotated[list[str] | None, typer.Option(metavar="STOP", help=UNTIL)] = None,
+    threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processor threads.")] = None,
+    seed: Seed = 0,
+    out: OutFile = None,
+    data_out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the data, as .npz.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where Ctrl-C leaves the run; next to --out unless given.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint; all else as before.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    place = checkpoint or (out.with_suffix(".checkpoint.npz") if out is not None else None)
+    require(not resume or place is not None, "--resume needs --out or --checkpoint, to know where the run was left")
+    for path in (out, data_out, place):
+        require(path is None or path.parent.is_dir(), f"{path}: the folder {path and path.parent} does not exist")
+    if threads is not None:
+        torch.set_num_threads(threads)
+    rng = generator(seed)
+    data = _data(sampling, data_file, rng)
+    network = _network(network_file, width, init, {"scale": init_scale}, biases, data, rng)
+    chosen = regime_from(regime, until, options, network)
+    if data_out is not None:
+        save_data(data, data_out)
+    with watching(regime) as watch:
+        result = chosen.train(network, data, rng, watch=watch, checkpoint=place, resume=resume)
+    _report(result, data, {"regime": regime, "seed": seed}, out, place, json_file)
+
+
+def _data(sampling: Sampling | None, file: Path | None, rng: Generator) -> Data:
+    require((sampling is None) != (file is None), "give either --setting or --data: say where the data come from")
+    if file is not None:
+        return load_data(file)
+    assert sampling is not None
+    return sampling.draw(rng)
+
+
+def _network(
+    file: Path | None,
+    width: str | None,
+    init: str,
+    scale: dict[str, Any],
+    biases: bool | None,
+    data: Data,
+    rng: Generator,
+) -> Network:
+    if file is not None:
+        require(width is None, "--width and --network exclude each other: the file has a width of its own")
+        return load_network(file)
+    require(init in STARTS, f"--init is {init!r}; it must be one of {', '.join(STARTS)}")
+    start = STARTS[init](**scale, **({} if biases is None else {"biases": biases}))
+    widths = _widths(width)
+    if len(widths) == 1 and data.binary:
+        return start.draw(data.columns, widths[0], rng, ambient=data.dim)
+    require(isinstance(start, PyTorch), f"--init is {init!r}; several hidden layers or classes begin as 'pytorch'")
+    assert isinstance(start, PyTorch)
+    outputs = 1 if data.binary else data.classes
+    return start.draw_deep(data.columns, widths, rng, outputs=outputs, ambient=data.dim)
+
+
+def _widths(text: str | None) -> list[int]:
+    parts = ["1000"] if text is None else text.split(",")
+    good = all(part.strip().isdigit() and int(part) > 0 for part in parts)
+    require(good, f"--width is {text!r}; it must be a number of neurons, or several with commas between them")
+    return [int(part) for part in parts]
+
+
+def _report(
+    result: Training, data: Data, context: dict[str, Any], out: Path | None, place: Path | None, json_file: str | None
+) -> None:
+    """Write the network and the result; an unreached stop is said in one line and keeps the checkpoint."""
+    kept = place if place is not None and place.exists() else None
+    if result.reached and kept is not None:
+        kept.unlink()
+        kept = None
+    if result.status != "interrupted":
+        if out is not None:
+            save_network(result.network, out)
+            say(f"wrote {out}")
+        content = {**context, "examples": len(data), "dim": data.dim, **_test(result, data), **result.to_json()}
+        content["checkpoint"] = kept
+        emit(content, json_file, fields_table({name: value for name, value in content.items() if name != "path"}))
+    if not result.reached:
+        where = f"; the run so far is in {kept}, and --resume goes on from it" if kept is not None else ""
+        complain(result.message + where)
+        raise typer.Exit(INTERRUPTED if result.status == "interrupted" else 2)
+
+
+def _test(result: Training, data: Data) -> dict[str, float]:
+    if data.X_test is None or data.y_test is None:
+        return {}
+    return {"test_error": 1 - result.network.accuracy(data.X_test, data.y_test)}
