@@ -59,9 +59,12 @@ class Verdict(Result):
         return [hypothesis.name for hypothesis in self.hypotheses if not hypothesis.holds]
 
 
-def check(theorem: Theorem, data: Data, network: Network | None = None, **facts: object) -> Verdict:
-    """The theorem on these data and this network."""
-    return check_instance(theorem, Instance(data, network, facts))
+def check(theorem: Theorem | str, data: Data, network: Network | None = None, **facts: object) -> Verdict:
+    """The theorem, itself or by its id, on these data and this network."""
+    from brittle.theorems.registry import find
+
+    known = find(theorem) if isinstance(theorem, str) else theorem
+    return check_instance(known, Instance(data, network, facts))
 
 
 def check_default(theorem: Theorem, rng: Generator) -> Verdict:

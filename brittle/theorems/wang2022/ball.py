@@ -1,0 +1,90 @@
+"""A network near its start: f(x) = Σ_s v_s φ(w_s·x), v_s = ±1/√m, w_s(0) ~ N(0, I), ‖w_s - w_s(0)‖ ≤ C0/√m."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.networks import Lazy, TwoLayer
+from brittle.settings import Sphere
+from brittle.theorems.base import Comparison, Instance, at_most
+from brittle.training import Logistic, Steps
+from brittle.training.lazy import Lazy as LazyTraining
+
+EXACTLY = 1e-9
+
+
+def lazy_instance(dim: int, width: int, radius: float, examples: int, steps: int, rng: Generator) -> Instance:
+    """Points on the unit sphere with random labels, and a network trained on them inside the ball."""
+    data = Sphere(dim, radius=1.0).sample(examples, rng)
+    start = replace(Lazy().draw(dim, width, rng), start=None)
+    if not steps:
+        return Instance(data, replace(start, start=start))
+    training = LazyTraining(Steps(steps), radius=radius, loss=Logistic(), batch=examples, biases=False)
+    return Instance(data, training.train(start, data, rng).network)
+
+
+@dataclass(frozen=True, eq=False)
+class Ball:
+    """Every W in the ball of radius C0/√m round the start, at the examples of an instance."""
+
+    instance: Instance
+    radius: float  # C0
+
+    @property
+    def network(self) -> TwoLayer:
+        return self.instance.two_layer
+
+    @property
+    def start(self) -> TwoLayer:
+        """The network itself where its start is not known."""
+        return self.network if self.network.start is None else self.network.start
+
+    @property
+    def dim(self) -> int:
+        return self.instance.data.dim
+
+    @property
+    def width(self) -> int:
+        return self.network.width
+
+    @property
+    def reach(self) -> float:
+        """V = C0/√m."""
+        return self.radius / math.sqrt(self.width)
+
+    @cached_property
+    def inputs(self) -> Tensor:
+        """w_s(0)·x, (n, width)."""
+        return self.instance.data.X @ self.start.W.T
+
+    @property
+    def moved(self) -> float:
+        """√m max_s ‖w_s - w_s(0)‖."""
+        return math.sqrt(self.width) * float((self.network.W - self.start.W).norm(dim=1).max())
+
+    def largest_output(self) -> Tensor:
+        """max |f(x)| over the ball, exactly: every neuron moves its input by up to V on its own, (n,)."""
+        v, z, V = self.start.v, self.inputs, self.reach
+        high = torch.where(v > 0, (z + V).relu(), (z - V).relu()) @ v
+        low = torch.where(v > 0, (z - V).relu(), (z + V).relu()) @ v
+        return torch.maximum(high.abs(), low.abs())
+
+    def unstable(self) -> Tensor:
+        """Which neurons change sign at x somewhere in the ball, (n, width)."""
+        return (self.inputs > -self.reach) & (self.inputs <= self.reach)
+
+
+def about_ball(ball: Ball) -> Iterator[Comparison]:
+    """Unit examples, a start of the stated law, and weights inside the ball."""
+    data, network, count = ball.instance.data, ball.network, ball.start.W.numel()
+    yield at_most("deviation of ‖x‖ from 1", float((data.X.norm(dim=1) - 1).abs().max()), EXACTLY)
+    yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
+    output = (network.v.abs() * math.sqrt(ball.width) - 1).abs().max()
+    yield at_most("deviation of the output weights from 1/√m", float(output), EXACTLY)
+    errors = abs(float(ball.start.W.square().mean()) - 1) * math.sqrt(count / 2)
+    yield at_most("variance of the start, in standard errors from 1", errors, 6)
+    yield at_most("distance from the start times √m", ball.moved, ball.radius, tolerance=EXACTLY)

@@ -1,0 +1,226 @@
+"""The gradient is long in the whole ball (Lemma B.7), as printed and with a last term that is sound."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.settings import Sphere
+from brittle.theorems.base import (
+    Comparison,
+    Failures,
+    Instance,
+    Promise,
+    Theorem,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.check import clopper_pearson
+from brittle.theorems.wang2022.ball import Ball, about_ball, lazy_instance
+from brittle.theorems.wang2022.neurons import TOO_MANY, most_unstable
+from brittle.theorems.wang2022.output import APPLIES
+
+SHORTEST = "smallest ‖∇f(x)‖ found in the ball"
+HERE = "smallest ‖∇f(x)‖ of the network"
+SWEEPS = 4
+
+
+def first_term(dim: int, width: int, gamma: float) -> float:
+    """A lower bound on ‖P∇f‖ at the start."""
+    chance = math.log(4 / gamma)
+    active = 0.5 - math.sqrt(2 * chance / width) - chance / width
+    length = dim - 5 * math.sqrt(dim * math.log(8 / gamma))
+    return math.sqrt(max(active, 0.0) * max(length, 0.0))
+
+
+def printed_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
+    share = (radius + math.sqrt(math.log(4 / gamma) / 2)) / math.sqrt(width)
+    return math.sqrt(share * (dim + 4 * math.sqrt(dim * math.log(8 * width / gamma))))
+
+
+def sound_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
+    """A union bound over the subsets of S_v that W may flip; |S_v| by Lemma B.4."""
+    k = most_unstable(width, radius / math.sqrt(width), gamma / 4)
+    choices = math.sqrt(2 * k * math.log(2) + 2 * math.log(4 / gamma))
+    return math.sqrt(k / width) * (math.sqrt(dim) + choices)
+
+
+@dataclass(frozen=True)
+class LongGradient(Theorem):
+    """‖∇f(x; W)‖ for the worst W of the ball that a search finds: it flips neurons of S_v and shifts the others."""
+
+    applies_to: ClassVar = APPLIES
+
+    dim: int = 784
+    width: int = 10_000
+    radius: float = 1.0  # C0
+    gamma: float = 0.01
+    examples: int = 3
+    steps: int = 2
+
+    def default(self, rng: Generator) -> Instance:
+        return lazy_instance(self.dim, self.width, self.radius, self.examples, self.steps, rng)
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        ball = Ball(instance, self.radius)
+        yield from about_ball(ball)
+        yield at_least("dimension beside 25 ln(8/γ)", ball.dim, 25 * math.log(8 / self.gamma))
+        yield at_least("dimension beside ln(8m/γ)", ball.dim, math.log(8 * ball.width / self.gamma))
+        spread = math.sqrt(2 * math.log(4 / self.gamma) / ball.width) + math.log(4 / self.gamma) / ball.width
+        yield at_most("√(2ln(4/γ)/m) + ln(4/γ)/m", spread, 0.5)
+
+    def witness(self, instance: Instance) -> Witness:
+        ball = Ball(instance, self.radius)
+        here = ball.network.logit_gradients(instance.data.X, torch.ones(len(instance.data), dtype=torch.float64))
+        found = [shortest_gradient(ball, row) for row in range(len(instance.data))]
+        return Witness({SHORTEST: min(found), HERE: float(here.norm(dim=1).min())})
+
+    def probability(self, instance: Instance) -> float:
+        return 1 - len(instance.data) * self.gamma
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        ball = Ball(instance, self.radius)
+        return [promise_at_least(SHORTEST, self.least(ball.dim, ball.width), trivial=0.0)]
+
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        least = self.least(self.dim, self.width)
+        found = [drawn_gradient(self.dim, self.width, self.radius, rng) for _ in range(trials)]
+        return Failures(sum(size < least for size in found), 0, self.gamma)
+
+    def least(self, dim: int, width: int) -> float:
+        return first_term(dim, width, self.gamma) - self.radius - self.last_term(dim, width)
+
+    def last_term(self, dim: int, width: int) -> float:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PrintedLongGradient(LongGradient):
+    """‖∇f(x; W)‖ ≥ (½ - √(2ln(4/γ)/m) - ln(4/γ)/m)^½ (d - 5√(d ln(8/γ)))^½ - C0
+    - [(C0 + √(ln(4/γ)/2))/√m]^½ (d + 4√(d ln(8m/γ)))^½ for all W in the ball, w.p. ≥ 1-γ."""
+
+    id: ClassVar = "wang2022/B.7"
+    claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with the paper's constants"
+
+    def last_term(self, dim: int, width: int) -> float:
+        return printed_last_term(dim, width, self.radius, self.gamma)
+
+    def note(self) -> str:
+        return (
+            "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
+            "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10"
+        )
+
+
+@dataclass(frozen=True)
+class SoundLongGradient(LongGradient):
+    """The same with the last term √(k/m)(√d + √(2k ln 2 + 2 ln(4/γ))), k = C0√m + √(m ln(4/γ)/2) ≥ |S_v|:
+    a union bound over the 2^k subsets of S_v that W may flip."""
+
+    id: ClassVar = "wang2022/B.7-repaired"
+    claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with a union bound over the neurons that W flips"
+
+    def last_term(self, dim: int, width: int) -> float:
+        return sound_last_term(dim, width, self.radius, self.gamma)
+
+
+def shortest_gradient(ball: Ball, row: int) -> float:
+    """A short ‖∇f(x; W)‖ over the ball at one example, by descent over the subsets of S_v, then by shifting."""
+    z, W, v = ball.inputs[row], ball.start.W, ball.start.v
+    x = ball.instance.data.X[row]
+    unstable = ball.unstable()[row]
+    stable = (z > 0) & ~unstable
+    fixed = (v * stable) @ W
+    along = float(fixed @ x)
+    movable = v[unstable, None] * (W[unstable] - (W[unstable] @ x)[:, None] * x)
+    shift = int(stable.sum()) * ball.reach / math.sqrt(ball.width)
+    return _shortest(fixed - along * x, movable, (z > 0)[unstable], shift)
+
+
+def drawn_gradient(dim: int, width: int, radius: float, rng: Generator) -> float:
+    """The same for a start that is drawn anew by its law: the stable neurons only count by their sum."""
+    V = radius / math.sqrt(width)
+    unstable = _binomial(width, math.erf(V / math.sqrt(2)), rng)
+    stable = _binomial(width - unstable, 0.5, rng)
+    fixed = math.sqrt(stable / width) * torch.randn(dim - 1, generator=rng)
+    movable = torch.randn(unstable, dim - 1, generator=rng) / math.sqrt(width)
+    active = torch.rand(unstable, generator=rng) < 0.5
+    return _shortest(fixed, movable, active, stable * V / math.sqrt(width))
+
+
+def _binomial(count: int, share: float, rng: Generator) -> int:
+    return int(torch.binomial(torch.tensor(float(count)), torch.tensor(share), generator=rng))
+
+
+def _shortest(fixed: Tensor, movable: Tensor, chosen: Tensor, shift: float) -> float:
+    """min ‖fixed + Σ_chosen movable‖ over subsets, greedily; then the stable neurons move against what is left."""
+    total, gram = fixed + chosen.to(movable.dtype) @ movable, movable.square().sum(1)
+    for _ in range(SWEEPS):
+        along = movable @ total
+        gain = torch.where(chosen, -2 * along + gram, 2 * along + gram)
+        if not len(gain) or float(gain.min()) >= 0:
+            break
+        worst = gain.argsort()[: max(1, len(gain) // 8)]
+        worst = worst[gain[worst] < 0]
+        flipped = chosen.clone()
+        flipped[worst] = ~flipped[worst]
+        moved = fixed + flipped.to(movable.dtype) @ movable
+        if float(moved.norm()) >= float(total.norm()):
+            break
+        chosen, total = flipped, moved
+    return max(float(total.norm()) - shift, 0.0)
+
+
+@dataclass(frozen=True)
+class SubsetOfFlips(Theorem):
+    """Equation (7) of the proof of B.7: sup_W ‖(1/√m) Σ_s a_s P w_s(0) (σ'(w_s·x) - σ'(w_s(0)·x))‖
+    ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip."""
+
+    id: ClassVar = "wang2022/B.7-eq7"
+    claim: ClassVar = (
+        "whatever W flips, its part of the gradient is at most √(|S_v|/m)·‖z‖, ‖z‖ ~ √d (equation 7, as printed)"
+    )
+    applies_to: ClassVar = APPLIES
+    flaw: ClassVar = "false: W chooses which neurons of S_v flip, and the worst choice is not distributed as a Gaussian"
+    repaired: ClassVar = "wang2022/B.7-repaired"
+
+    dim: int = 200
+    width: int = 10_000
+    radius: float = 20.0  # C0
+    gamma: float = 0.01
+    draws: int = 20
+
+    def default(self, rng: Generator) -> Instance:
+        reached = [self._drawn(rng) for _ in range(self.draws)]
+        return Instance(Sphere(self.dim, radius=1.0).sample(1, rng), facts={"reached": reached})
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield at_least("dimension beside ln(2m/γ)", instance.data.dim, math.log(2 * self.width / self.gamma))
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(TOO_MANY, self.gamma, certain=True)]
+
+    def witness(self, instance: Instance) -> Witness:
+        pairs = instance.facts.get("reached")
+        if pairs is None:
+            pairs = [self._drawn(torch.Generator().manual_seed(seed)) for seed in range(self.draws)]
+        low = clopper_pearson(sum(size > most for size, most in pairs), len(pairs))[0]
+        size, most = max(pairs, key=lambda pair: pair[0] / pair[1])
+        return Witness({TOO_MANY: low, "largest part that a W reached": size, "limit of equation (7) there": most})
+
+    def _drawn(self, rng: Generator) -> tuple[float, float]:
+        """The longest part that a search finds, and the limit, for one start."""
+        V = self.radius / math.sqrt(self.width)
+        k = int((torch.randn(self.width, generator=rng, dtype=torch.float64).abs() <= V).sum())
+        G = torch.randn(k, self.dim - 1, generator=rng, dtype=torch.float64) / math.sqrt(self.width)
+        total = G.sum(0)
+        for _ in range(50):
+            total = (G @ total > 0).double() @ G
+        length = self.dim + 4 * math.sqrt(self.dim * math.log(2 * self.width / self.gamma))
+        return float(total.norm()), math.sqrt(most_unstable(self.width, V, self.gamma) / self.width * length)
