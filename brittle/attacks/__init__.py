@@ -10,19 +10,28 @@ from brittle.attacks.directions import (
     signed_means,
 )
 from brittle.attacks.flips import beyond, first_flip, flip_intervals
+from brittle.attacks.gradient_step import GradientStep, GradientStepResult
 from brittle.attacks.intervals import Intervals
+from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult
+from brittle.attacks.pgd import PGD, PGDResult
 from brittle.attacks.ray import Ray
-from brittle.attacks.subspace import FREE, Subspace, of_data, pixels
+from brittle.attacks.restriction import FREE, Restriction, of_data, pixels
 from brittle.attacks.universal import Universal, UniversalResult, transfer
 
 __all__ = [
     "DIRECTIONS",
     "FREE",
+    "PGD",
     "Attack",
     "AttackResult",
+    "GradientStep",
+    "GradientStepResult",
     "Intervals",
+    "MinimumNorm",
+    "MinimumNormResult",
+    "PGDResult",
     "Ray",
-    "Subspace",
+    "Restriction",
     "Universal",
     "UniversalResult",
     "beyond",

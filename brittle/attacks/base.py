@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import torch
 from torch import Generator, Tensor, nn
 
-from brittle.attacks.flips import double
+from brittle.attacks.precision import double
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
-from brittle.networks import Network
+from brittle.networks import Network, as_network
 from brittle.settings import Data
 
 Bounds = tuple[float, float]
@@ -66,22 +66,25 @@ class Target:
     def y(self) -> Tensor:
         return self.data.y
 
-    def limits(self, directions: Tensor, limit: float) -> Tensor:
-        """How far each ray may go: up to the limit, and no farther than the box."""
-        lengths = torch.full((len(self.X),), limit, dtype=torch.float64)
+    def limits(self, directions: Tensor, limit: float, rows: Tensor | None = None) -> Tensor:
+        """How far each ray (of these rows) may go: up to the limit, and no farther than the box."""
+        lengths = torch.full((len(directions),), limit, dtype=torch.float64)
         if self.bounds is None:
             return lengths
         wall = torch.where(directions > 0, self.bounds[1], self.bounds[0])
-        room = torch.where(directions == 0, torch.inf, (wall - self.X) / directions)
+        gap = wall - (self.X if rows is None else self.X[rows])
+        room = torch.where(directions == 0, torch.inf, gap / torch.where(directions == 0, 1.0, directions))
         return torch.minimum(lengths, room.min(1).values.clamp(min=0))
 
-    def clip(self, perturbations: Tensor) -> Tensor:
+    def clip(self, perturbations: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Perturbations (of these rows) that keep x + δ in the box."""
         if self.bounds is None:
             return perturbations
         low, high = self.bounds
-        moved = self.X + perturbations
-        inside = torch.where(moved > high, high - self.X, perturbations)
-        return torch.where(moved < low, low - self.X, inside)
+        X = self.X if rows is None else self.X[rows]
+        moved = X + perturbations
+        inside = torch.where(moved > high, high - X, perturbations)
+        return torch.where(moved < low, low - X, inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +112,7 @@ class Attack(ABC, Generic[Outcome]):
         watch: Watch = silent,
     ) -> Outcome:
         """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ."""
-        known = double(_as_network(network))
+        known = double(as_network(network))
         known.check(data.X, data.y)
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
@@ -131,19 +134,11 @@ class Attack(ABC, Generic[Outcome]):
             perturbations=perturbations,
             norms=perturbations.norm(dim=1),
             success=success,
-            direction=torch.where(lengths > 0, attempt.direction / lengths, 0.0),
+            direction=torch.where(lengths > 0, attempt.direction / torch.where(lengths > 0, lengths, 1.0), 0.0),
             raw=raw,
             clipped=(raw != perturbations).any(1),
             **attempt.further,
         )
-
-
-def _as_network(network: Network | nn.Module) -> Network:
-    if isinstance(network, Network):
-        return network
-    from brittle.networks.adapter import as_network
-
-    return as_network(network)
 
 
 def _check_bounds(bounds: Bounds | None, X: Tensor) -> None:
@@ -151,5 +146,5 @@ def _check_bounds(bounds: Bounds | None, X: Tensor) -> None:
         return
     low, high = bounds
     require(low < high, f"bounds is ({low}, {high}); the lowest value must be below the highest")
-    outside = int((X != X.clamp(low, high)).any(1).sum())
+    outside = int((X.clamp(low, high) != X).any(1).sum())
     require(outside == 0, f"bounds is ({low}, {high}), and {outside} of {len(X)} examples lie outside it")

@@ -5,6 +5,7 @@ from torch import Tensor
 
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.pieces import EPSILON, Pieces, is_piecewise_linear, pieces
+from brittle.attacks.precision import double
 from brittle.attacks.scan import scanned_flips, scanned_intervals
 from brittle.attacks.walk import rays_at_once
 from brittle.common.errors import require
@@ -19,10 +20,18 @@ def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit
     The margin is zero there, or the example is misclassified and t is 0; `beyond` steps to the flipped side.
     """
     network, X, directions, limits = _checked(network, X, y, directions, limit)
+    right = network.margins(X, y) >= 0
+    flips = torch.where(right, torch.inf, torch.zeros_like(limits))
+    rows = right.nonzero()[:, 0]
+    flips[rows] = first_flip_of_right(network, X[rows], y[rows], directions[rows], limits[rows])
+    return flips
+
+
+def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
+    """`first_flip` for a float64 network, rays (n, dim), limits (n,) and examples that it classifies rightly."""
     flips = torch.full_like(limits, torch.inf)
-    flips[network.margins(X, y) < 0] = 0
-    open_ = (flips > 0) & (directions != 0).any(1) & (limits > 0)
-    for rows in _chunks(network, open_.nonzero()[:, 0]):
+    possible = ((directions != 0).any(1) & (limits > 0)).nonzero()[:, 0]
+    for rows in _chunks(network, possible):
         rays = X[rows], y[rows], directions[rows], limits[rows]
         flips[rows] = _first(network, *rays) if is_piecewise_linear(network) else scanned_flips(network, *rays)
     return flips
@@ -72,13 +81,8 @@ def _checked(
     )
     require(bool(directions.isfinite().all()), "directions holds NaN or infinity")
     limits = torch.as_tensor(limit, dtype=torch.float64).expand(len(X))
-    require(bool((limits >= 0).all()), f"limit is {limit}; it must not be negative")
+    require(bool((limits >= 0).all()), "limit is negative or NaN; it must be at least 0")
     return double(network), X, directions.double().expand_as(X), limits.clone()
-
-
-def double(network: Network) -> Network:
-    """The network in float64 where that is known to be possible."""
-    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network
 
 
 def _chunks(network: Network, rows: Tensor) -> tuple[Tensor, ...]:

@@ -61,28 +61,36 @@ def pieces(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Te
 def _two_layer(network: TwoLayer, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
     """f(t) = y c + Σ_j y v_j φ(a_j + t s_j): its slope rises by y v_j |s_j| at t_j = -a_j/s_j."""
     a, s = network.preactivations(X), directions @ network.W.T
-    weights = y[:, None] * network.v
-    opens = (a < 0) & (s > 0)
-    breaks = torch.where(opens | ((a > 0) & (s < 0)), -a / s, torch.inf)
-    breaks = torch.where(breaks <= limit[:, None], breaks, torch.inf)
-    active = (a > 0) | ((a == 0) & (s > 0))
-    value, slope = y * network.c + (weights * a * active).sum(1), (weights * s * active).sum(1)
+    active = a > 0
+    if not a.all():
+        active |= (a == 0) & (s > 0)
+    value = y * (network.c + a.relu() @ network.v)
+    slope = y * (torch.where(active, s, 0.0) @ network.v)
 
-    count = int(breaks.isfinite().sum(1).max())
-    breaks, order = breaks.sort(1)
-    breaks, jumps = breaks[:, :count], (weights * s.abs()).gather(1, order[:, :count])
-    inside = breaks.isfinite()
-    knots = torch.where(inside, breaks, 0.0).cummax(1).values if count else breaks
+    knots, order, inside = _sorted(torch.div(a, s).neg_(), limit)
+    jumps = y[:, None] * network.v[order] * s.gather(1, order).abs()
     start = torch.cat([torch.zeros_like(limit)[:, None], knots], 1)
     slopes = torch.cat([slope[:, None], slope[:, None] + (jumps * inside).cumsum(1)], 1)
     values = torch.cat([value[:, None], value[:, None] + (slopes[:, :-1] * start.diff()).cumsum(1)], 1)
     grain = 4 * network.width**0.5 * EPSILON
-    noise = grain * (network.c.abs() + (weights * a).abs().sum(1))
-    return Pieces(
-        start,
-        torch.cat([knots, limit[:, None]], 1),
-        values[..., None],
-        slopes[..., None],
-        noise[:, None, None],
-        grain * (weights * s).abs().sum(1)[:, None, None],
+    noise, drift = (
+        grain * (network.c.abs() + a.norm(dim=1) * network.v.norm()),
+        grain * s.norm(dim=1) * network.v.norm(),
     )
+    stop = torch.cat([knots, limit[:, None]], 1)
+    return Pieces(start, stop, values[..., None], slopes[..., None], noise[:, None, None], drift[:, None, None])
+
+
+def _sorted(breaks: Tensor, limit: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Those in (0, limit] in order, each row's last one repeated to equal length; where they stood; which are real."""
+    outside = torch.logical_not((breaks > 0).logical_and_(breaks <= limit[:, None]))  # NaN is outside too
+    breaks.masked_fill_(outside, torch.inf)
+    count = breaks.shape[1] - int(outside.sum(1).min())
+    if 8 * count < breaks.shape[1]:
+        ordered, order = breaks.topk(count, 1, largest=False)
+    else:  # NumPy sorts rows several times as fast as PyTorch does
+        order = torch.from_numpy(breaks.numpy().argsort(1)[:, :count])
+        ordered = breaks.gather(1, order)
+    inside = ordered.isfinite()
+    knots = torch.where(inside, ordered, 0.0)
+    return (knots.cummax(1).values if count else knots), order, inside

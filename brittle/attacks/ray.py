@@ -7,7 +7,7 @@ from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.flips import beyond, first_flip
-from brittle.attacks.subspace import FREE, Subspace
+from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require
 
 
@@ -19,7 +19,7 @@ class Ray(Attack[AttackResult]):
     """
 
     direction: Tensor | None = None
-    subspace: Subspace = FREE
+    subspace: Restriction = FREE
     limit: float = torch.inf
 
     def _run(self, target: Target) -> Attempt:

@@ -10,7 +10,7 @@ from brittle.settings import Data
 
 
 @dataclass(frozen=True, eq=False)
-class Subspace:
+class Restriction:
     """The span of `basis` (dim, r), or its orthogonal complement where `off`; `basis` None is the whole space.
 
     Columns need not be orthonormal; `pixels` makes one from a mask.
@@ -45,22 +45,22 @@ class Subspace:
         return vectors
 
 
-FREE = Subspace()
+FREE = Restriction()
 
 
-def pixels(mask: Tensor) -> Subspace:
+def pixels(mask: Tensor) -> Restriction:
     """Perturbations in the marked features only."""
     marked = mask.reshape(-1).bool()
-    return Subspace(torch.eye(len(marked), dtype=torch.float64)[:, marked])
+    return Restriction(torch.eye(len(marked), dtype=torch.float64)[:, marked])
 
 
-def of_data(data: Data, side: str) -> Subspace:
+def of_data(data: Data, side: str) -> Restriction:
     """`on` or `off` the subspace that the data are known to lie on, or `free`."""
     require(side in ("on", "off", "free"), f"subspace is {side!r}; on, off or free is needed")
     if side == "free":
         return FREE
     require(data.truth.basis is not None, f"subspace is {side!r}, and these data have no known basis")
-    return Subspace(data.truth.basis, off=side == "off")
+    return Restriction(data.truth.basis, off=side == "off")
 
 
 def _orthonormal(basis: Tensor) -> Tensor:

@@ -1,0 +1,214 @@
+"""The shortest perturbation that can be found: several starts, linearisation at the boundary, exact rays."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.flips import CHUNK, beyond, first_flip_of_right
+from brittle.attacks.kinks import Fold
+from brittle.attacks.region import region_bounds
+from brittle.attacks.restriction import FREE, Restriction
+from brittle.common.errors import require_count
+from brittle.common.progress import Progress
+from brittle.networks import Deep, TwoLayer
+
+PIVOTS = 100
+STEP = 1e-12  # a flip that is shorter by less than this share is the same flip
+
+
+@dataclass(frozen=True, eq=False)
+class MinimumNormResult(AttackResult):
+    """bound (n,): no shorter flip exists in the final region; stationary (n,): the norm found is that bound.
+
+    The region of a two-layer network is every x + δ' with the same concave neurons (y v_j < 0) active as at x + δ;
+    that of a deep network is every x + δ' with all neurons as at x + δ. The bound is 0 where none was proved.
+    """
+
+    bound: Tensor
+    stationary: Tensor
+
+
+@dataclass(frozen=True)
+class MinimumNorm(Attack[MinimumNormResult]):
+    """Shortens the flip of the gradient ray, looks for a shorter one from `starts` - 1 other starts, and finishes it.
+
+    A start takes its gradient at x (so that no perturbation is longer than that ray's), at the nearest examples of
+    other labels, or at random points around x, and follows it for `descents` steps. `rounds` limits the finish, which
+    ends by itself where nothing shortens the flip.
+    """
+
+    result: ClassVar[type[AttackResult]] = MinimumNormResult
+
+    starts: int = 4
+    descents: int = 2
+    rounds: int = 20
+    subspace: Restriction = FREE
+    limit: float = torch.inf
+    tolerance: float = 1e-9
+
+    def __post_init__(self) -> None:
+        require_count("starts", self.starts)
+        require_count("descents", self.descents, least=0)
+        require_count("rounds", self.rounds, least=0)
+
+    def _run(self, target: Target) -> Attempt:
+        search = _Search(target, self.subspace, self.limit)
+        search.start(torch.zeros_like(target.X), steps=1)
+        for _ in range(self.descents):
+            search.descend()
+        for step, probes in enumerate(self._probes(target, search)):
+            target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
+            search.start(probes, self.descents + 1)
+        bound = search.shorten(self.rounds, self.tolerance)
+        norms = search.norms
+        stationary = norms.isfinite() & (norms - bound <= self.tolerance * norms)
+        perturbations, direction = search.perturbations()
+        return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
+
+    def _probes(self, target: Target, search: "_Search") -> Iterator[Tensor]:
+        """Where the gradients of the further starts are taken, as perturbations (n, dim)."""
+        others = list(_towards_others(target, self.starts // 2))
+        yield from others
+        for _ in range(self.starts - 1 - len(others)):
+            noise = torch.randn(target.X.shape, generator=target.rng, dtype=torch.float64)
+            known = search.norms.isfinite()
+            sizes = 2 * torch.where(known, search.norms, target.X.norm(dim=1))
+            yield noise * (sizes / noise.norm(dim=1))[:, None]
+
+
+def _towards_others(target: Target, count: int) -> Iterator[Tensor]:
+    """The ways to the nearest, second nearest, ... example of another label."""
+    distances = torch.cdist(target.X, target.X)
+    distances = torch.where(target.y[:, None] == target.y, torch.inf, distances)
+    count = min(count, len(target.X))
+    nearest, index = distances.topk(count, 1, largest=False)
+    for rank in range(count):
+        if nearest[:, rank].isfinite().any():
+            yield torch.where(nearest[:, rank, None].isfinite(), target.X[index[:, rank]] - target.X, 0.0)
+
+
+class _Search:
+    """The shortest flips found so far: unit vectors `rays` (n, dim) and `norms` (n,), infinite where none is known."""
+
+    def __init__(self, target: Target, subspace: Restriction, limit: float) -> None:
+        self.target, self.subspace, self.limit = target, subspace, limit
+        self.rays = torch.zeros_like(target.X)
+        self.norms = torch.full((len(target.X),), torch.inf, dtype=torch.float64)
+        self.norms[target.network.margins(target.X, target.y) < 0] = 0
+
+    def start(self, probes: Tensor, steps: int) -> None:
+        """On the sphere of the shortest known flip go against the gradient, first that at x + probe; try what flips."""
+        rows = (self.norms > 0).nonzero()[:, 0]
+        X, y, delta, norms = self.target.X[rows], self.target.y[rows], probes[rows], self.norms[rows]
+        sizes = torch.where(norms.isfinite(), norms, X.norm(dim=1) + 1)[:, None]
+        for _ in range(steps):
+            gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+            delta = -sizes * gradients / gradients.norm(dim=1, keepdim=True).clamp(min=1e-300)
+        hopeful = norms.isinf() | (self.target.network.margins(X + delta, y) < 0)
+        self._try(rows[hopeful], delta[hopeful], norms[hopeful])
+
+    def descend(self) -> None:
+        """Go from every flip to the shortest point of the plane that touches the margin there."""
+        rows = self._found()
+        self._try(rows, self._linearised(rows), self.norms[rows])
+
+    def shorten(self, rounds: int, tolerance: float) -> Tensor:
+        """Improve the shortest flips until nothing helps; returns what is proved about them."""
+        if isinstance(self.target.network, TwoLayer) and self.target.bounds is None:
+            return self._shorten_at_kinks(rounds, tolerance)
+        live = self._found()
+        for _ in range(rounds):
+            if not len(live):
+                break
+            before = self.norms[live]
+            self._move(live, self._linearised(live))
+            live = live[self.norms[live] < before * (1 - tolerance)]
+        if isinstance(self.target.network, Deep):
+            return self._shorten_in_regions(self.target.network)
+        return torch.zeros_like(self.norms)
+
+    def perturbations(self) -> tuple[Tensor, Tensor]:
+        """Just beyond the flips, where the margin is measured below zero; 0 where there is no flip."""
+        limits = self.target.limits(self.rays, self.limit)
+        X, y = self.target.X, self.target.y
+        sizes = beyond(self.target.network, X, y, self.rays, self.norms, limits)
+        return torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * self.rays, self.rays
+
+    def _shorten_at_kinks(self, rounds: int, tolerance: float) -> Tensor:
+        network = self.target.network
+        assert isinstance(network, TwoLayer)
+        W = self.subspace.project(network.W)
+        bound = torch.zeros_like(self.norms)
+        for live in self._found().split(max(1, CHUNK // network.width)):
+            for _ in range(rounds):
+                fold = Fold.of(network, self.target.X[live], self.target.y[live], W)
+                goals, bounds = fold.shortest(self.norms[live, None] * self.rays[live], PIVOTS)
+                moved = self._move(live, goals)
+                bound[live] = torch.where(moved, 0.0, bounds)  # the bound is about the δ before the move
+                live = live[moved]
+                if not len(live):
+                    break
+        return torch.minimum(bound, self.norms)
+
+    def _shorten_in_regions(self, network: Deep) -> Tensor:
+        found = self._found()
+        delta = self.norms[found, None] * self.rays[found]
+        shortest, bounds = region_bounds(network, self.target.X[found], self.target.y[found], delta, self.subspace)
+        self._move(found, shortest)
+        bound = torch.zeros_like(self.norms)
+        bound[found] = bounds
+        return torch.minimum(bound, self.norms)
+
+    def _move(self, rows: Tensor, goals: Tensor) -> Tensor:
+        """Try the rays through `goals`, then nearer ones where that is no shorter; returns who moved."""
+        moved = torch.zeros(len(rows), dtype=torch.bool)
+        here = self.norms[rows, None] * self.rays[rows]
+        for share in (1.0, 0.5, 0.1):
+            left = (~moved).nonzero()[:, 0]
+            if not len(left):
+                break
+            before = self.norms[rows[left]]
+            self._try(rows[left], here[left] + share * (goals[left] - here[left]), before)
+            moved[left] = self.norms[rows[left]] < before
+        return moved
+
+    def _found(self) -> Tensor:
+        """The rows with a flip that may be shortened."""
+        return (self.norms.isfinite() & (self.norms > 0)).nonzero()[:, 0]
+
+    def _linearised(self, rows: Tensor) -> Tensor:
+        """The shortest δ' on the plane that touches the margin at δ, within the box where there is one."""
+        X, y, delta = self.target.X[rows], self.target.y[rows], self.norms[rows, None] * self.rays[rows]
+        gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+        along = (gradients * delta).sum(1, keepdim=True)
+        if self.target.bounds is not None and self.subspace.free:
+            low, high = self.target.bounds
+            goal = _projected_in_box(gradients, along, low - X, high - X)
+        else:
+            goal = gradients * along / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
+        return torch.where(along < 0, goal, delta)
+
+    def _try(self, rows: Tensor, directions: Tensor, limit: Tensor) -> None:
+        """Follow new rays up to the limit (n,); they become the best known ones where they flip sooner."""
+        lengths = directions.norm(dim=1, keepdim=True)
+        rays = torch.where(lengths > 0, directions / torch.where(lengths > 0, lengths, 1.0), 0.0)
+        X, y = self.target.X[rows], self.target.y[rows]
+        limits = torch.minimum(self.target.limits(rays, self.limit, rows), limit)
+        flips = first_flip_of_right(self.target.network, X, y, rays, limits)
+        better = flips < self.norms[rows] * (1 - STEP)
+        self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
+
+
+def _projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The shortest δ of the box with g·δ ≤ along: clip(-λ g) for the smallest λ that reaches it, by bisection."""
+    small = torch.zeros_like(along)
+    large = (torch.maximum(-low, high) / g.abs().clamp(min=1e-300)).max(1, keepdim=True).values.clamp(max=1e12)
+    for _ in range(100):
+        middle = (small + large) / 2
+        reached = (g * (-middle * g).clamp(low, high)).sum(1, keepdim=True) <= along
+        small, large = torch.where(reached, small, middle), torch.where(reached, middle, large)
+    return (-large * g).clamp(low, high)

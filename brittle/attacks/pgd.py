@@ -1,0 +1,115 @@
+"""Projected gradient descent in an ℓ2 ball, and the smallest ball in which it flips."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.flips import beyond, first_flip
+from brittle.attacks.restriction import FREE, Restriction
+from brittle.common.errors import require_count, require_positive
+from brittle.common.progress import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class PGDResult(AttackResult):
+    """budgets (n,): the ball that each example was attacked in; in a search the smallest that flipped it, or infinity."""
+
+    budgets: Tensor
+
+
+@dataclass(frozen=True)
+class PGD(Attack[PGDResult]):
+    """`steps` steps of `pace`·budget/`steps` against the unit gradient of the margin, each projected back on the ball.
+
+    Gradient and iterate are projected on the subspace. `budget` None searches for the smallest budget of every example
+    by `rounds` bisections, cutting each flip to its exact length along its ray.
+    """
+
+    result: ClassVar[type[AttackResult]] = PGDResult
+
+    budget: float | None = None
+    steps: int = 50
+    pace: float = 2.5
+    rounds: int = 8
+    subspace: Restriction = FREE
+    limit: float = torch.inf
+
+    def __post_init__(self) -> None:
+        if self.budget is not None:
+            require_positive("budget", self.budget)
+        require_count("steps", self.steps)
+        require_positive("pace", self.pace)
+        require_count("rounds", self.rounds)
+
+    def _run(self, target: Target) -> Attempt:
+        if self.budget is None:
+            return self._search(target)
+        budgets = torch.full((len(target.X),), float(self.budget), dtype=torch.float64)
+        delta = self._descend(target, torch.arange(len(target.X)), budgets)
+        return Attempt(delta, delta, {"budgets": budgets})
+
+    def _search(self, target: Target) -> Attempt:
+        """Bisect between a budget that failed and a flip; without a flip the budget doubles."""
+        low = torch.zeros(len(target.X), dtype=torch.float64)
+        best, high = torch.zeros_like(target.X), torch.full_like(low, torch.inf)
+        high[target.network.margins(target.X, target.y) < 0] = 0
+        guess = self._first_guess(target)
+        for step in range(self.rounds):
+            rows = (high > 0).nonzero()[:, 0]
+            if not len(rows):
+                break
+            budgets = torch.where(high[rows].isfinite(), (low[rows] + high[rows]) / 2, guess[rows])
+            flips, rays = self._cut(target, rows, self._descend(target, rows, budgets))
+            shorter = flips < high[rows]
+            low[rows[~(flips <= budgets)]] = budgets[~(flips <= budgets)]
+            high[rows[shorter]], best[rows[shorter]] = flips[shorter], rays[shorter]
+            guess = (4 * guess).clamp(max=self.limit)
+            target.watch(Progress((step + 1) / self.rounds, f"mean budget {float(high[high.isfinite()].mean()):.4g}"))
+        found = torch.where(high.isfinite(), high, 0.0)
+        return Attempt(best * found[:, None], best, {"budgets": high})
+
+    def _first_guess(self, target: Target) -> Tensor:
+        """Twice the distance to where a linear margin would be zero, a little where there is no gradient."""
+        gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())
+        margins, lengths = target.network.margins(target.X, target.y).double(), gradients.norm(dim=1)
+        linear = 2 * margins.clamp(min=0) / torch.where(lengths > 0, lengths, 1.0)
+        fallback = 0.01 * (target.X.norm(dim=1) + 1)
+        return torch.where((lengths > 0) & (linear > 0), linear, fallback).clamp(max=self.limit)
+
+    def _cut(self, target: Target, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """The exact lengths of the flips along the rays through δ, infinite where there is none, and those rays."""
+        lengths = delta.norm(dim=1, keepdim=True)
+        rays = delta / torch.where(lengths > 0, lengths, 1.0)
+        X, y = target.X[rows], target.y[rows]
+        limits = torch.minimum(target.limits(rays, self.limit, rows), lengths[:, 0] * (1 + 1e-9))
+        flips = first_flip(target.network, X, y, rays, limits)
+        return beyond(target.network, X, y, rays, flips, target.limits(rays, self.limit, rows)), rays
+
+    def _descend(self, target: Target, rows: Tensor, budgets: Tensor) -> Tensor:
+        """The iterate with the smallest margin."""
+        X, y = target.X[rows], target.y[rows]
+        delta = torch.zeros_like(X)
+        best, least = delta, target.network.margins(X, y).double()
+        for _ in range(self.steps):
+            gradients = self.subspace.project(target.network.margin_gradients(X + delta, y).double())
+            lengths = gradients.norm(dim=1, keepdim=True)
+            step = (self.pace / self.steps * budgets)[:, None] * gradients / torch.where(lengths > 0, lengths, 1.0)
+            delta = self._back(target, rows, delta - step, budgets)
+            margins = target.network.margins(X + delta, y).double()
+            better = margins < least
+            best, least = torch.where(better[:, None], delta, best), torch.where(better, margins, least)
+        return best
+
+    def _back(self, target: Target, rows: Tensor, delta: Tensor, budgets: Tensor) -> Tensor:
+        """Into the subspace, the ball and the box; on a subspace the box shortens δ, since clipping would turn it."""
+        delta = self.subspace.project(delta)
+        lengths = delta.norm(dim=1)
+        delta = delta * (budgets / torch.where(lengths > 0, lengths, 1.0)).clamp(max=1)[:, None]
+        if target.bounds is None:
+            return delta
+        if self.subspace.free:
+            return target.clip(delta, rows)
+        return delta * target.limits(delta, 1.0, rows)[:, None]
