@@ -13,7 +13,8 @@ from brittle.settings.base import Data, Truth
 def two_classes(data: Data, classes: tuple[int, int]) -> Data:
     """The examples of two classes; the first becomes -1, the second +1."""
     low, high = classes
-    require(low != high, f"classes is {classes}; two different ones are needed")
+    numbers = isinstance(low, int) and isinstance(high, int) and low != high
+    require(numbers, f"classes is {classes}; two different class numbers are needed")
     for label in classes:
         held = bool((data.y == label).any())
         require(held, f"there are no examples of the class {label}; there are {_shown(data.y)}")

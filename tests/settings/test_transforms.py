@@ -125,6 +125,10 @@ def test_two_classes_are_kept_and_become_signs(digits):
     assert int((pair.y == -1).sum()) == int((digits.y == 8).sum())
     assert int((pair.y_test == 1).sum()) == int((digits.y_test == 3).sum())
     assert torch.equal(pair.X[pair.y == 1], digits.X[digits.y == 3])
-    for classes, words in [((3, 3), "two different ones"), ((3, 12), "no examples of the class 12")]:
+    for classes, words in [
+        ((3, 3), "two different"),
+        ((3, "x"), "two different class numbers"),
+        ((3, 12), "no examples of the class 12"),
+    ]:
         with pytest.raises(InputError, match=words):
             two_classes(digits, classes)
