@@ -6,7 +6,18 @@ from typing import Any
 from brittle.common.errors import InputError
 
 __version__ = "0.1.0"
-ROOMS = ("settings", "networks", "training", "margin", "attacks", "certificates", "report")
+ROOMS = (
+    "settings",
+    "networks",
+    "training",
+    "margin",
+    "attacks",
+    "certificates",
+    "theorems",
+    "audit",
+    "experiments",
+    "report",
+)
 __all__ = ["InputError", "__version__"]
 
 

@@ -1,0 +1,62 @@
+"""Which theorems speak about this network and these data, and what keeps the others from it."""
+
+from dataclasses import dataclass
+
+from brittle.audit.budget import Budget
+from brittle.common.errors import InputError
+from brittle.common.result import Result
+from brittle.networks import Network
+from brittle.settings import Data
+from brittle.theorems import Comparison, Outcome, Theorem, check, find
+
+# The statements about a given network on given data; the lemmas and the laws of random draws are left to `check`.
+HEADLINES = (
+    "vardi2022/4.1",
+    "vardi2022/C4.1",
+    "vardi2022/3.1",
+    "frei2023/A2.2",
+    "frei2023/3.1",
+    "frei2023/4.1",
+    "frei2023/4.2",
+    "melamed2023/4.1",
+    "melamed2023/5.1",
+    "melamed2023/6.1",
+    "wang2022/B.5",
+    "wang2022/B.7",
+    "wang2022/3.1",
+)
+
+
+@dataclass(frozen=True)
+class TheoremRow(Result):
+    """`applies`: every hypothesis holds; otherwise `obstacle` is the first that fails, or why none can be measured."""
+
+    id: str
+    claim: str
+    applies: bool
+    verdict: str
+    obstacle: str
+    slack: float | None
+    predicted: tuple[Comparison, ...]
+
+
+def applicable(network: Network, data: Data, budget: Budget) -> tuple[tuple[TheoremRow, ...], bool]:
+    """One row per statement, those that apply first, and whether all of them were reached in time."""
+    rows: list[TheoremRow] = []
+    for name in HEADLINES:
+        if budget.left <= 0:
+            return tuple(rows), False
+        rows.append(_row(find(name), network, data))
+    return tuple(sorted(rows, key=lambda row: not row.applies)), True
+
+
+def _row(theorem: Theorem, network: Network, data: Data) -> TheoremRow:
+    try:
+        verdict = check(theorem, data, network)
+    except InputError as error:
+        return TheoremRow(theorem.id, theorem.claim, False, "not_applicable", str(error), None, ())
+    failed = [hypothesis for hypothesis in verdict.hypotheses if not hypothesis.holds]
+    obstacle = str(failed[0]) if failed else ""
+    slack = failed[0].slack if failed else None
+    applies = verdict.verdict is not Outcome.HYPOTHESES_FAIL
+    return TheoremRow(theorem.id, theorem.claim, applies, verdict.verdict.value, obstacle, slack, verdict.bound)

@@ -1,0 +1,188 @@
+"""What the papers suggest against the weakness. Each remedy makes another network; the audit measures both."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.audit.budget import Budget
+from brittle.audit.explanation import without_off_subspace_weights
+from brittle.common.errors import InputError, require, require_count, require_positive
+from brittle.networks import Deep, Network, PyTorch, TwoLayer, clustered, nearly_orthogonal
+from brittle.settings import Data
+from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Time, Training
+from brittle.training.adversarial import perturbed
+
+EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
+SMALLEST_RATE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Patient:
+    """A network with its data, the basis (columns, r) of the data's subspace, and its median radius."""
+
+    network: Network
+    data: Data
+    basis: Tensor
+    radius: float
+
+    @property
+    def layered(self) -> TwoLayer | Deep:
+        known = isinstance(self.network, TwoLayer | Deep)
+        require(known, "the remedy needs a network of linear layers and ReLUs")
+        assert isinstance(self.network, TwoLayer | Deep)
+        return self.network
+
+    @property
+    def log_loss(self) -> float:
+        """Mean logistic loss, in the range that training again can reach."""
+        margins = self.network.margins(self.data.X, self.data.y).double()
+        return min(EASIEST, max(HARDEST, Logistic().total(margins)))
+
+
+class Remedy(ABC):
+    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied."""
+
+    name: ClassVar[str]
+    explains: ClassVar[str]
+
+    @abstractmethod
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network: ...
+
+
+@dataclass(frozen=True)
+class RemoveOffSubspace(Remedy):
+    """Projects the first layer on the data's subspace."""
+
+    name: ClassVar = "remove-off-subspace"
+    explains: ClassVar = "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        rank, columns = patient.basis.shape[1], patient.data.columns
+        require(rank < columns, f"the data span all {columns} dimensions: there is nothing off their subspace")
+        return without_off_subspace_weights(patient.layered, patient.basis)
+
+
+@dataclass(frozen=True)
+class SmallerInitialisation(Remedy):
+    """Trains again from a first layer divided by `factor` (melamed2023 6.1)."""
+
+    name: ClassVar = "smaller-initialisation"
+    explains: ClassVar = "trained again to the same loss from a first layer that starts smaller"
+
+    factor: float = 8.0
+
+    def __post_init__(self) -> None:
+        require_positive("factor", self.factor)
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        start = divided_start(patient.layered, self.factor, rng)
+        until = (LogLoss(patient.log_loss), Time(max(budget.left, 0.1)))
+        return _fitted(Flow(until=until, loss=Logistic()).train(start, patient.data))
+
+
+@dataclass(frozen=True)
+class WeightDecay(Remedy):
+    """Goes on with gradient descent and an L2 penalty on the first layer until what is not trained has shrunk."""
+
+    name: ClassVar = "weight-decay"
+    explains: ClassVar = "trained on with an L2 penalty on the first layer"
+
+    decay: float = 0.005
+    shrink: float = 10.0
+    rate: float = 0.5
+
+    def __post_init__(self) -> None:
+        require_positive("decay", self.decay)
+        require_positive("rate", self.rate)
+        require(self.shrink > 1, f"shrink is {self.shrink!r}; it must be greater than 1")
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        rate = self.rate
+        while rate > SMALLEST_RATE:
+            steps = int(torch.tensor(self.shrink).log() / (rate * self.decay)) + 1
+            until = (Steps(steps), Time(max(budget.left, 0.1)))
+            training = Descent(until=until, rate=rate, decay=self.decay).train(patient.layered, patient.data)
+            if training.status != "diverged" and training.accuracy > 0.5:
+                return training.network
+            rate /= 4
+        raise InputError("gradient descent with weight decay diverges at every rate that was tried")
+
+
+@dataclass(frozen=True)
+class RobustConstruction(Remedy):
+    """The network that the papers write down for nearly orthogonal or clustered data."""
+
+    name: ClassVar = "robust-construction"
+    explains: ClassVar = "one neuron for each example or cluster, with a proved radius"
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        data = patient.data
+        data.require_binary()
+        truth = data.truth
+        if truth.means is not None and truth.mean_labels is not None:
+            return clustered(truth.means, truth.mean_labels, truth.noise or 0.0).network
+        return nearly_orthogonal(data.X, data.y).network
+
+
+@dataclass(frozen=True)
+class AdversarialTraining(Remedy):
+    """Goes on with training on the examples that PGD finds within `reach` times the present median radius."""
+
+    name: ClassVar = "adversarial-training"
+    explains: ClassVar = "trained on with adversarial examples"
+
+    reach: float = 1.5
+    inner_steps: int = 20
+    rounds: int = 200
+
+    def __post_init__(self) -> None:
+        require_positive("reach", self.reach)
+        require_count("inner_steps", self.inner_steps)
+        require_count("rounds", self.rounds)
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        require(0 < patient.radius < float("inf"), "the present radius is not a positive number: nothing to train for")
+        size = self.reach * patient.radius
+        network, rate = patient.network, 0.1
+        inner = Adversarial(budget=size, inner_steps=self.inner_steps)
+        for _ in range(self.rounds):
+            attacked = perturbed(network, patient.data, inner).to(torch.float64)
+            data = replace(patient.data, X=attacked)
+            training = Descent(until=(Steps(10), Time(max(budget.left, 0.1))), rate=rate).train(network, data)
+            if training.status == "diverged":
+                rate /= 4
+            else:
+                network = training.network
+            if budget.left <= 0 or rate < SMALLEST_RATE:
+                break
+        return network
+
+
+REMEDIES: dict[str, Remedy] = {
+    remedy.name: remedy
+    for remedy in (
+        RemoveOffSubspace(),
+        SmallerInitialisation(),
+        WeightDecay(),
+        RobustConstruction(),
+        AdversarialTraining(),
+    )
+}
+
+
+def divided_start(network: TwoLayer | Deep, factor: float, rng: Generator) -> TwoLayer | Deep:
+    """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
+    if isinstance(network, TwoLayer):
+        start = network.start or PyTorch(biases=bool(network.b.any())).draw(network.dim, network.width, rng)
+        return TwoLayer(start.W.double() / factor, start.b.double(), start.v.double(), start.c.double())
+    deep = network.start or PyTorch().draw_deep(network.dim, network.shape[1:-1], rng, outputs=network.classes)
+    first, *others = (W.double() for W in deep.weights)
+    return Deep((first / factor, *others), tuple(b.double() for b in deep.biases))
+
+
+def _fitted(training: Training) -> Network:
+    require(training.accuracy > 0.5, f"training again did not fit the data (accuracy {training.accuracy:.0%})")
+    return training.network

@@ -1,0 +1,178 @@
+"""The audit: why is this network not robust, exactly how much, and what would help?"""
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from brittle.audit.applicable import TheoremRow, applicable
+from brittle.audit.budget import Budget
+from brittle.audit.explanation import Explanation, explain
+from brittle.audit.geometry import Geometry, geometry
+from brittle.audit.regime import TrainingRegime, training_regime
+from brittle.audit.remedies import REMEDIES, Patient
+from brittle.audit.treatment import Treatment, seeded, treat
+from brittle.audit.verdict import weaknesses, written
+from brittle.audit.vulnerability import Vulnerability, vulnerability
+from brittle.common.errors import InputError, require, require_count
+from brittle.common.progress import Progress, Watch, silent
+from brittle.common.result import Result
+from brittle.networks import Deep, Network, TwoLayer, as_network
+from brittle.settings import Data
+
+
+@dataclass(frozen=True, eq=False)
+class Audit(Result):
+    """The verdict and everything it rests on. `partial` names what the budget cut short."""
+
+    verdict: str
+    weaknesses: tuple[str, ...]
+    network: dict[str, Any]
+    geometry: Geometry
+    regime: TrainingRegime
+    vulnerability: Vulnerability
+    explanation: Explanation
+    theorems: tuple[TheoremRow, ...]
+    remedies: tuple[Treatment, ...]
+    partial: tuple[str, ...]
+    budget: float
+    seconds: float
+
+    def remedy(self, name: str) -> Treatment:
+        for treatment in self.remedies:
+            if treatment.name == name:
+                return treatment
+        raise InputError(f"the audit tried no remedy {name!r}; it tried {[each.name for each in self.remedies]}")
+
+
+def audit(
+    model: Network | nn.Module,
+    X: Tensor | Data,
+    y: Tensor | None = None,
+    *,
+    start: Network | nn.Module | None = None,
+    budget: float = 60.0,
+    examples: int = 200,
+    remedies: tuple[str, ...] | None = None,
+    rng: Generator | None = None,
+    watch: Watch = silent,
+) -> Audit:
+    """Audit a network on its training data, within about `budget` seconds.
+
+    `start` is the network at its initialisation, where it is known; `examples` is how many are attacked at most;
+    `remedies` names those to try, None for all.
+    """
+    require_count("examples", examples)
+    data = X if isinstance(X, Data) else _data(X, y)
+    network = _network(model, start)
+    network.check(data.X, data.y)
+    rng = rng if rng is not None else torch.Generator().manual_seed(0)
+    return _Auditor(network, data, Budget(budget), examples, rng, watch).run(_chosen(remedies))
+
+
+def _chosen(names: tuple[str, ...] | None) -> tuple[str, ...]:
+    names = tuple(REMEDIES) if names is None else names
+    for name in names:
+        require(name in REMEDIES, f"remedy is {name!r}; it must be one of {', '.join(REMEDIES)}")
+    return names
+
+
+def _data(X: Tensor, y: Tensor | None) -> Data:
+    require(y is not None, "y is missing: an audit needs the labels of the examples")
+    assert y is not None
+    return Data(torch.as_tensor(X).detach(), torch.as_tensor(y).detach())
+
+
+def _network(model: Network | nn.Module, start: Network | nn.Module | None) -> Network:
+    network = as_network(model)
+    if start is not None:
+        begun = as_network(start)
+        layered = isinstance(network, TwoLayer | Deep) and type(begun) is type(network)
+        require(layered, "start and model must be networks of the same linear layers")
+        assert isinstance(network, TwoLayer | Deep)
+        network = replace(network, start=replace(begun, start=None))  # type: ignore[type-var, arg-type]
+    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network
+
+
+class _Auditor:
+    """One audit under way: each section takes its share of the time that is left."""
+
+    def __init__(
+        self, network: Network, data: Data, budget: Budget, examples: int, rng: Generator, watch: Watch
+    ) -> None:
+        self.network, self.data, self.budget, self.examples = network, data, budget, examples
+        self.rng, self.watch = rng, watch
+        self.partial: list[str] = []
+
+    def run(self, remedies: tuple[str, ...]) -> Audit:
+        begun = time.perf_counter()
+        self._tell(0.0, "data geometry")
+        shape = geometry(self.data)
+        self._tell(0.05, "training regime")
+        regime = training_regime(self.network, self.data)
+        self._tell(0.1, "attacks and certificates")
+        weak = vulnerability(self.network, self.data, shape.basis, self.rng, self.budget.share(0.5), self.examples)
+        self._note_partial(weak)
+        attacked = self.data.take(weak.examples[weak.free.rows])
+        reasons = explain(self.network, attacked, shape.basis, weak.perturbations)
+        self._tell(0.5, "theorems")
+        theorems, complete = applicable(self.network, self.data, self.budget.share(0.2))
+        if not complete:
+            self.partial.append("theorems")
+        treatments = self._treat(remedies, shape, weak, attacked)
+        named = weaknesses(shape, regime, weak, reasons)
+        text = written(self.network, shape, regime, weak, reasons, treatments, named)
+        return Audit(
+            verdict=text,
+            weaknesses=tuple(named),
+            network=described(self.network),
+            geometry=shape,
+            regime=regime,
+            vulnerability=weak,
+            explanation=reasons,
+            theorems=theorems,
+            remedies=treatments,
+            partial=tuple(self.partial),
+            budget=self.budget.seconds,
+            seconds=time.perf_counter() - begun,
+        )
+
+    def _treat(
+        self, names: tuple[str, ...], shape: Geometry, weak: Vulnerability, attacked: Data
+    ) -> tuple[Treatment, ...]:
+        patient = Patient(self.network, self.data, shape.basis, weak.free.median)
+        done: list[Treatment] = []
+        for place, name in enumerate(names):
+            self._tell(0.6 + 0.4 * place / len(names), f"remedy: {name}")
+            rng = seeded(self.rng)
+            if self.budget.left <= 0:
+                self.partial.append(f"remedy {name}")
+                continue
+            share = self.budget.share(1 / (len(names) - place))
+            done.append(treat(REMEDIES[name], patient, attacked, rng, share))
+        return tuple(done)
+
+    def _note_partial(self, weak: Vulnerability) -> None:
+        named = {"free": weak.free, "on": weak.on, "off": weak.off, "certified": weak.certified}
+        self.partial += [f"radii {name}" for name, radii in named.items() if radii is not None and radii.partial]
+
+    def _tell(self, done: float, what: str) -> None:
+        self.watch(Progress(done, what))
+
+
+def described(network: Network) -> dict[str, Any]:
+    """What kind of network it is, in words and numbers."""
+    common = {"inputs": network.dim, "outputs": network.classes}
+    if isinstance(network, TwoLayer):
+        return {"kind": "two-layer ReLU network", **common, "width": network.width, "start": network.start is not None}
+    if isinstance(network, Deep):
+        widths = list(network.shape[1:-1])
+        return {
+            "kind": f"{network.depth}-layer ReLU network",
+            **common,
+            "widths": widths,
+            "start": network.start is not None,
+        }
+    return {"kind": "module", **common}
