@@ -15,7 +15,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network, TwoLayer
 from brittle.settings import Data
-from brittle.theorems.multipliers import KKTPoint, kkt_point
+from brittle.theorems.multipliers import Multipliers, multipliers
 from brittle.theorems.scaling import Scaling
 
 
@@ -37,7 +37,7 @@ class Comparison(Result):
     @property
     def slack(self) -> float:
         gap = self.threshold - self.value
-        return gap if self.relation is Relation.AT_MOST else -gap
+        return gap if self.relation is Relation.AT_MOST else 0.0 - gap
 
     @property
     def holds(self) -> bool:
@@ -170,9 +170,9 @@ class Instance:
         return float(self.two_layer.margins(self.data.X, self.data.y).min())
 
     @cached_property
-    def kkt(self) -> KKTPoint:
+    def kkt(self) -> Multipliers:
         """The network at margin 1 with the multipliers that explain it best."""
-        return kkt_point(self.two_layer, self.data)
+        return multipliers(self.two_layer, self.data)
 
     @property
     def kkt_distance(self) -> float:

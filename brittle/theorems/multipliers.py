@@ -11,7 +11,7 @@ from brittle.settings import Data
 
 
 @dataclass(frozen=True, eq=False)
-class KKTPoint:
+class Multipliers:
     """The network scaled to min q = 1; lam (n,), slopes (n, width) in [0, 1], on_margin (n,)."""
 
     network: TwoLayer
@@ -31,17 +31,21 @@ class KKTPoint:
         loads = self.loads
         return loads > 1e-9 * loads.max()
 
+    def smallest_ratio(self, values: Tensor) -> float:
+        """min over rows and living neurons of values (any, width) over `loads`."""
+        return float((values[:, self.alive] / self.loads[self.alive]).min())
+
     def sums(self, sign: int) -> Tensor:
         """Σ_j v_j² λ_i σ'_ij over the neurons with v_j of this sign, (n,)."""
         side = (sign * self.network.v > 0).to(self.network.dtype)
         return self.lam * (self.slopes @ (side * self.network.v.square()))
 
 
-def kkt_point(network: TwoLayer, data: Data) -> KKTPoint:
+def multipliers(network: TwoLayer, data: Data) -> Multipliers:
     """The multipliers and slopes that explain the network best; it must classify every example."""
     found = residual(network, data)
     network = network.to(torch.float64)
     network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
     slopes = network.preactivations(data.X).gt(0).to(network.dtype)
     slopes[found.kinks[:, 0], found.kinks[:, 1]] = found.slopes
-    return KKTPoint(network, found.multipliers, slopes, found.on_margin, found.stationarity)
+    return Multipliers(network, found.multipliers, slopes, found.on_margin, found.stationarity)

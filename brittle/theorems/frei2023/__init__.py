@@ -1,0 +1,34 @@
+"""Frei, Vardi, Bartlett, Srebro: The Double-Edged Sword of Implicit Bias (2023)."""
+
+from brittle.theorems.base import Theorem
+from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
+from brittle.theorems.frei2023.lemmas import (
+    ClusterSumsAreSmall,
+    DirectionOfEveryNeuron,
+    FreshOnesAreOrdinary,
+    InputsNotVeryNegative,
+    NeuronsAreOpened,
+    OrdinaryOnesAreRight,
+    OutputsAreBounded,
+    OwnSumsAreLarge,
+    RoomIsPositive,
+)
+from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
+
+THEOREMS: tuple[Theorem, ...] = (
+    Assumption(),
+    LinearlySeparable(),
+    OrdinaryTrainingSet(),
+    Generalises(),
+    RobustClusterNetworkExists(),
+    NotRobust(),
+    ClusterSumsAreSmall(),
+    OwnSumsAreLarge(),
+    OrdinaryOnesAreRight(),
+    FreshOnesAreOrdinary(),
+    OutputsAreBounded(),
+    InputsNotVeryNegative(),
+    DirectionOfEveryNeuron(),
+    RoomIsPositive(),
+    NeuronsAreOpened(),
+)

@@ -1,0 +1,41 @@
+"""The instances on which the theorems of frei2023 are checked by default."""
+
+import math
+
+from torch import Generator
+
+from brittle.networks import TwoLayer
+from brittle.networks.constructions import clustered
+from brittle.settings import Clusters, Data
+from brittle.theorems.base import Instance
+from brittle.theorems.frei2023.sizes import Sizes
+from brittle.theorems.solved import kkt_network
+
+
+def examples_needed(dim: int, clusters: int) -> int:
+    """n ≥ k ln²d."""
+    return math.ceil(clusters * math.log(dim) ** 2)
+
+
+def cluster_data(
+    dim: int, clusters: int, noise: float, rng: Generator, *, test: int = 0, random_means: bool = False
+) -> Data:
+    """As few training examples as the theorems ask for, in the span where that is smaller than the space."""
+    examples = examples_needed(dim, clusters)
+    in_span = clusters + examples + test < dim
+    setting = Clusters(dim, clusters, noise, random_means=random_means)
+    return setting.sample(examples, rng, test=test, in_span=in_span)
+
+
+def cluster_instance(
+    dim: int, clusters: int, noise: float, rng: Generator, *, test: int = 1000, random_means: bool = False
+) -> Instance:
+    """Clusters at a KKT point that is solved for, with fresh examples."""
+    data = cluster_data(dim, clusters, noise, rng, test=test, random_means=random_means)
+    return Instance(data, kkt_network(data, rng))
+
+
+def robust_network(data: Data) -> TwoLayer:
+    """Theorem 4.1."""
+    sizes = Sizes(data)
+    return clustered(sizes.means, sizes.labels).network

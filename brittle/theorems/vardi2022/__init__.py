@@ -1,0 +1,29 @@
+"""Vardi, Yehudai, Shamir: Gradient Methods Provably Converge to Non-Robust Networks (2022)."""
+
+from brittle.theorems.base import Theorem
+from brittle.theorems.vardi2022.convergence import FlowFindsKKT
+from brittle.theorems.vardi2022.existence import RobustNetworkExists, SmallerNormIsFragile, SphereIsNearlyOrthogonal
+from brittle.theorems.vardi2022.lemmas import (
+    AllOnTheMargin,
+    DirectionOfEveryNeuron,
+    InputsNotVeryNegative,
+    MultiplierSums,
+    NeuronsAreOpened,
+    RoomIsPositive,
+)
+from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
+
+THEOREMS: tuple[Theorem, ...] = (
+    FlowFindsKKT(),
+    RobustNetworkExists(),
+    SphereIsNearlyOrthogonal(),
+    UniversalPerturbation(),
+    UniversalPerturbationOnTheMargin(),
+    SmallerNormIsFragile(),
+    AllOnTheMargin(),
+    MultiplierSums(),
+    InputsNotVeryNegative(),
+    DirectionOfEveryNeuron(),
+    RoomIsPositive(),
+    NeuronsAreOpened(),
+)

@@ -1,0 +1,179 @@
+"""Robust networks exist (Theorem 3.1, Lemma 3.1), and a smaller norm makes them fragile (section 5.1)."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from scipy.stats import beta
+from torch import Generator
+
+from brittle.networks import Network
+from brittle.settings import Orthogonal, Sphere
+from brittle.theorems.base import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Instance,
+    Promise,
+    Theorem,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.pattern import RADIUS, pattern_radius
+from brittle.theorems.vardi2022.instances import fragile_network, robust_network
+from brittle.theorems.vardi2022.sizes import RADIUS_TOLERANCE, Sizes
+
+
+@dataclass(frozen=True)
+class RobustNetworkExists(Theorem):
+    """v_j = y_j, w_j = 2x_j/(d(1-c)), b_j = -(1+c)/(1-c) with c = max |<x_i, x_j>|/d.
+
+    The radius is measured on the network that was built: within it the own neuron stays open and all others closed.
+    """
+
+    id: ClassVar = "vardi2022/3.1"
+    claim: ClassVar = "a network of width m classifies with margin 1 and radius at least (1-c)/2·√d"
+    applies_to: ClassVar = "examples of norm √d with |<x_i, x_j>| ≤ c d, c < 1"
+
+    dim: int = 1000
+    examples: int = 31
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        sizes = Sizes(instance.data)
+        yield at_most("relative deviation of ‖x‖ from √d", sizes.radius_error, RADIUS_TOLERANCE)
+        yield at_most("largest |<x_i, x_j>|/d", sizes.coherence / sizes.dim, 1 - 1e-12)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        sizes = Sizes(instance.data)
+        radius = (1 - sizes.coherence / sizes.dim) / 2 * math.sqrt(sizes.dim)
+        return [promise_at_least("smallest margin", 1), promise_at_least(RADIUS, radius)]
+
+    def witness(self, instance: Instance) -> Witness:
+        network = robust_network(instance.data)
+        q = network.margins(instance.data.X, instance.data.y)
+        radius = pattern_radius(network, instance.data.X)
+        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min())})
+
+    def default(self, rng: Generator) -> Instance:
+        return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
+
+    def note(self) -> str:
+        return "The paper states (1-c)/4·√d; its proof works up to (1-c)/2·√d, which is what is checked."
+
+
+@dataclass(frozen=True)
+class SphereIsNearlyOrthogonal(Theorem):
+    """With n = d^k, the promise fails with probability at most n² d ((3/4)^{(d-3)/2} + d^{-ln(d)/4}).
+
+    The proof needs d ≥ 6, and holds with the natural logarithm in ln(d)/√d, smaller than the printed log.
+    """
+
+    id: ClassVar = "vardi2022/L3.1"
+    claim: ClassVar = "points drawn from the sphere have |cos| ≤ 1/2 and ≤ ln(d)/√d, all pairs, with high probability"
+    applies_to: ClassVar = "independent points, uniform on a sphere of R^d, d ≥ 6"
+
+    dim: int = 1_000_000
+    examples: int = 50
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        norms = torch.linalg.vector_norm(instance.data.X, dim=1)
+        yield at_least("dimension", instance.data.dim, 6)
+        yield at_most("relative spread of ‖x‖", float((norms / norms.mean() - 1).abs().max()), RADIUS_TOLERANCE)
+
+    def probability(self, instance: Instance) -> float:
+        n, d = len(instance.data), instance.data.dim
+        return 1 - n**2 * d * (0.75 ** ((d - 3) / 2) + d ** (-math.log(d) / 4))
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        d = instance.data.dim
+        return [promise_at_most("largest |cos|", 0.5), promise_at_most("largest |cos|", math.log(d) / math.sqrt(d))]
+
+    def witness(self, instance: Instance) -> Witness:
+        n, d = len(instance.data), instance.data.dim
+        X = torch.nn.functional.normalize(instance.data.X, dim=1)
+        largest = float((X @ X.T).fill_diagonal_(0).abs().max())
+        pairs = n * (n - 1) / 2
+        return Witness(
+            {
+                "largest |cos|": largest,
+                "exact chance of > 1/2, summed over pairs": pairs * cosine_tail(d, 0.5),
+                "exact chance of > ln(d)/√d, summed over pairs": pairs * cosine_tail(d, math.log(d) / math.sqrt(d)),
+            }
+        )
+
+    def default(self, rng: Generator) -> Instance:
+        return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
+
+    def note(self) -> str:
+        return (
+            "The second probability is vacuous for d < e^(8k+4), n = d^k (162,755 at k = 1); "
+            "the exact tail of cos², Beta(1/2, (d-1)/2), is measured beside it."
+        )
+
+
+@dataclass(frozen=True)
+class SmallerNormIsFragile(Theorem):
+    """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j."""
+
+    id: ClassVar = "vardi2022/5.1"
+    claim: ClassVar = "a network of smaller norm than the robust one has margin -1 after a perturbation of length 2√2"
+    applies_to: ClassVar = "d orthogonal examples of norm √d, half of each label, and the network N' of section 5.1"
+
+    dim: int = 100
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        sizes = Sizes(instance.data)
+        yield at_most("relative deviation of ‖x‖ from √d", sizes.radius_error, RADIUS_TOLERANCE)
+        yield at_most("largest |<x_i, x_j>|/d", sizes.coherence / sizes.dim, RADIUS_TOLERANCE)
+        yield at_least("examples", sizes.examples, sizes.dim)
+        yield at_most("examples of one label more than of the other", sizes.examples - 2 * sizes.rarer, 0)
+        yield at_most("deviation from the network N'", _deviation(instance), 1e-9)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [
+            promise_at_most(LONGEST, 2 * math.sqrt(2)),
+            promise_at_most(LARGEST_MARGIN, -1),
+            promise_at_most("‖θ'‖² over that of the robust network", 1),
+            promise_at_least(f"{RADIUS} of the robust network", math.sqrt(instance.data.dim) / 2),
+        ]
+
+    def witness(self, instance: Instance) -> Witness:
+        X, y = instance.data.X, instance.data.y
+        robust = robust_network(instance.data)
+        others = torch.stack([X[y < 0].sum(0), X[y > 0].sum(0)])  # what is added where y > 0, and where y < 0
+        measures = {
+            "‖θ'‖² over that of the robust network": float(instance.two_layer.squared_norm / robust.squared_norm),
+            f"{RADIUS} of the robust network": float(pattern_radius(robust, X).min()),
+        }
+        return Witness(measures, perturbations=4 / instance.data.dim * others[(y < 0).long()])
+
+    def comparator(self, instance: Instance) -> Network | None:
+        return robust_network(instance.data)
+
+    def default(self, rng: Generator) -> Instance:
+        data = Orthogonal(self.dim).sample(self.dim)
+        return Instance(data, fragile_network(data))
+
+    def note(self) -> str:
+        return (
+            "N' is not a KKT point of the problem with biases. The robust network's own radius is √(d/2), "
+            "larger than the √d/2 that the paper names."
+        )
+
+
+def cosine_tail(dim: int, threshold: float) -> float:
+    """P[|cos| > threshold] of two independent directions: cos² ~ Beta(1/2, (d-1)/2)."""
+    return float(beta.sf(threshold**2, 0.5, (dim - 1) / 2))
+
+
+def _deviation(instance: Instance) -> float:
+    network, wanted = instance.two_layer, fragile_network(instance.data)
+    if network.W.shape != wanted.W.shape:
+        return math.inf
+    gaps = [(getattr(network, name) - getattr(wanted, name)).abs().max() for name in ("W", "b", "v", "c")]
+    return float(max(gaps))

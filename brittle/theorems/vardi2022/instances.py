@@ -1,0 +1,41 @@
+"""The instances on which the theorems of vardi2022 are checked by default, and its two constructions."""
+
+from dataclasses import replace
+
+from torch import Generator
+
+from brittle.networks import TwoLayer
+from brittle.networks.constructions import nearly_orthogonal, orthogonal_kkt, smaller_norm
+from brittle.settings import AlmostOrthogonal, Data, Orthogonal, Sphere
+from brittle.settings.orthogonal import halves
+from brittle.theorems.base import Instance
+from brittle.theorems.solved import kkt_network
+
+
+def orthogonal_instance(dim: int, examples: int) -> Instance:
+    """x_i = √d e_i, half of each label, at the KKT point that is known in closed form."""
+    data = Orthogonal(dim).sample(examples)
+    return Instance(data, orthogonal_kkt(data.X, data.y).network)
+
+
+def almost_orthogonal_instance(dim: int, examples: int, coherence: float, rng: Generator) -> Instance:
+    """Norm √d and inner products up to `coherence`, half of each label, at a KKT point that is solved for."""
+    data = AlmostOrthogonal(dim, coherence).sample(examples, rng, in_span=True)
+    return Instance(data, kkt_network(data, rng))
+
+
+def sphere_instance(dim: int, examples: int, rng: Generator) -> Instance:
+    """Points of the sphere sampled in their span, half of each label, at a KKT point that is solved for."""
+    data = Sphere(dim).sample(examples, rng, in_span=True)
+    data = replace(data, y=halves(examples))
+    return Instance(data, kkt_network(data, rng))
+
+
+def robust_network(data: Data) -> TwoLayer:
+    """Theorem 3.1."""
+    return nearly_orthogonal(data.X, data.y).network
+
+
+def fragile_network(data: Data) -> TwoLayer:
+    """N' of section 5.1."""
+    return smaller_norm(data.X, data.y).network
