@@ -1,6 +1,8 @@
 """brittle data: what it writes, prints and refuses."""
 
 import json
+import subprocess
+import sys
 from dataclasses import fields
 
 import pytest
@@ -154,3 +156,9 @@ def test_every_parameter_of_every_setting_is_an_option():
 
 def test_no_setting_no_sampling():
     assert sampling_from(None, {"dim": None}) is None
+
+
+def test_sampling_loads_nothing_that_it_does_not_need():
+    code = "import sys, brittle.cli.data; print(*{'sklearn', 'scipy', 'pooch', 'matplotlib'} & set(sys.modules))"
+    seen = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert seen.stdout.split() == []
