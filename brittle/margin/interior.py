@@ -9,6 +9,7 @@ from torch import Tensor
 
 Vectors = Sequence[Tensor]
 STEP = 0.99  # of the way to the boundary
+PATIENCE = 6  # steps without progress
 
 
 class System(Protocol):
@@ -43,7 +44,7 @@ def follow(problem: Problem, start: Iterate, tolerance: float, rounds: int = 60)
         system = problem.linearise(values, duals)
         if system.gap < best.gap:
             best = Iterate(tuple(values), tuple(duals), system.gap, taken)
-        if not tolerance < system.gap < 1e3 * best.gap:
+        if not tolerance < system.gap < 1e3 * best.gap or taken > best.steps + PATIENCE:
             break
         system.factor()
         length, steps, turns = _step(system, values, duals)

@@ -122,9 +122,9 @@ def stationarity_problem(X: Tensor, y: Tensor, W: Tensor, v: Tensor, kink_tolera
 def _explain(problem: Stationarity, square: float) -> tuple[Tensor, Tensor]:
     """The multipliers λ and s = λσ' that explain θ best; `square` is ‖θ‖²."""
     typical = square / (2 * len(problem.y))
-    minimum = Quadratic(problem.arrow(), problem.right_side()).minimise(typical, tolerance=1e-16 * square)
+    minimum = Quadratic(problem.arrow(), problem.right_side()).minimise(typical, tolerance=1e-13 * square)
     lam, s, _ = minimum.values
     s = torch.minimum(s, lam[problem.kinks[:, 0]])
-    if minimum.gap <= 1e-10 * problem.gap(lam, s)[0] ** 2:
+    if minimum.gap <= 1e-9 * problem.gap(lam, s)[0] ** 2:
         return lam, s
     return polish(problem, lam, s, square**0.5)

@@ -163,8 +163,8 @@ class Linearised:
             across = torch.linalg.solve_triangular(L.mT, half, upper=True)
             half = half.flatten(0, 1)
             within[active[:, None], active] -= half.T @ half
-            between.index_add_(1, active, (across * along).sum(0), alpha=-1)
-            beyond -= (torch.cholesky_inverse(L) * along * along.mT).sum(0)
+            between.index_add_(1, active, across.mul_(along).sum(0), alpha=-1)
+            beyond -= torch.cholesky_inverse(L).mul_(along).mul_(along.mT).sum(0)
         head[side.own[:, None], side.own] += within
         head[side.other[:, None], side.own] += between
         head[side.own[:, None], side.other] += between.T

@@ -12,6 +12,7 @@ from torch import Tensor
 from brittle.margin.arrow import cholesky
 from brittle.margin.columns import Columns
 
+COARSE, FINE = 1e-7, 1e-14  # errors of the equations while the guess changes, and in the end
 SIGN = 1e-12  # a violation below this is rounding
 SINGULAR = 1e-11  # a pivot below this share of the largest one is zero
 OFF, ON, KINK = 0, 1, 2
@@ -53,26 +54,28 @@ class Guess:
 
 def finish(K: Tensor, y: Tensor, guess: Guess, rounds: int = 25) -> Guess | None:
     """The KKT point of the program with these columns near the guess, or None if Newton's method does not find it."""
+    goal = COARSE
     for _ in range(rounds):
-        solved = _newton(K, y, guess)
+        solved = _newton(K, y, guess, goal)
         if solved is None:
             return None
-        mended = _mend(K, y, solved)
-        if mended is None:
+        mended = _mend(K, y, solved, goal)
+        if mended is None and goal == FINE:
             return solved
-        if not len(mended.mu):
+        goal = FINE if mended is None else COARSE
+        guess = solved if mended is None else mended
+        if not len(guess.mu):
             return None
-        guess = mended
     return None
 
 
-def _newton(K: Tensor, y: Tensor, guess: Guess, rounds: int = 8) -> Guess | None:
-    lam = torch.where(guess.margin, guess.lam, 0.0)
-    guess = replace(guess, lam=lam)
+def _newton(K: Tensor, y: Tensor, guess: Guess, goal: float, rounds: int = 8) -> Guess | None:
+    """Steps until no equation is off by more than the goal, or rounding stops them close to it."""
+    guess = replace(guess, lam=torch.where(guess.margin, guess.lam, 0.0))
     system, before = _System(K, y, guess), torch.inf
     for _ in range(rounds):
         error, step = system.step(guess)
-        if error < 1e-14 or (error < 1e-12 and error > before / 2):
+        if error < goal or (error < 1e-12 and error > before / 2):
             return guess
         if not error < 1e6:
             return None
@@ -156,16 +159,17 @@ def _steady(K: Tensor) -> Tensor:
     return cholesky(K + 1e-10 * float(K.diagonal().max()) * torch.eye(len(K), dtype=K.dtype))
 
 
-def _mend(K: Tensor, y: Tensor, guess: Guess) -> Guess | None:
+def _mend(K: Tensor, y: Tensor, guess: Guess, goal: float) -> Guess | None:
     """The guess with every wrong sign put right, or None if there is none."""
+    sign = max(SIGN, goal)
     other, kink = guess.other(y), guess.kinks(y)
     k = guess.coefficients(y) @ K
     q = (guess.mu[:, None] * torch.where(other, -k.relu(), guess.columns.patterns * k)).sum(0)
     height = k / k.abs().amax(1, keepdim=True).clamp(min=1e-300)
-    leave, enter = guess.margin & (guess.lam < -SIGN), ~guess.margin & (q < 1 - 10 * SIGN)
-    below, above = kink & (guess.t < -SIGN), kink & (guess.t > guess.lam + SIGN)
-    sunk = other & guess.margin & (guess.state == ON) & (height < -10 * SIGN)
-    risen = other & guess.margin & (guess.state == OFF) & (height > 10 * SIGN)
+    leave, enter = guess.margin & (guess.lam < -sign), ~guess.margin & (q < 1 - 10 * sign)
+    below, above = kink & (guess.t < -sign), kink & (guess.t > guess.lam + sign)
+    sunk = other & guess.margin & (guess.state == ON) & (height < -10 * sign)
+    risen = other & guess.margin & (guess.state == OFF) & (height > 10 * sign)
     dead = guess.mu <= 0
     if not any(bool(wrong.any()) for wrong in (leave, enter, below, above, sunk, risen, dead)):
         return None

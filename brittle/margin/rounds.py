@@ -1,5 +1,7 @@
 """The rounds of convex programs: pricing over the start's patterns, then linearising again until Newton can finish."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -15,6 +17,8 @@ FIRST = 10  # columns of each sign to begin with
 ENTER = 10  # columns that enter in one round of pricing
 PRICING_ROUNDS = 8
 ROUNDS = 80
+LOOSEST, LOOSE = 1e-2, 1e-4  # gap at which patterns are corrected, at first and before Newton
+CORRECTIONS = 10
 TIGHTEST = 1e-10  # an interior point gives no more digits
 FLIP = 3  # a pattern is wrong where |z| exceeds this many tolerances
 
@@ -51,7 +55,7 @@ class Rounds:
             self.watch(Progress(0.3 * done / PRICING_ROUNDS, f"pricing, {int(chosen.sum())} columns"))
             if bool(chosen.all()):
                 break
-            _, iterate = self._master(pool.take(chosen), 1e-3)
+            _, iterate = self._master(pool.take(chosen), LOOSEST)
             length = lengths(self.K, self.y, iterate.values[0], pool, 1 + pricing)
             length[chosen] = 0
             worst = length.argsort(descending=True)[:ENTER]
@@ -62,26 +66,38 @@ class Rounds:
         return pool.take(chosen)
 
     def _linearised(self, columns: Columns) -> tuple[Tensor, Tensor]:
-        tolerance = 1e-4
+        """Programs of rising accuracy, each with the patterns that the last one's neurons show, until Newton ends it."""
+        tolerance = LOOSEST
         for done in range(ROUNDS):
             self.watch(Progress(0.3 + 0.6 * done / ROUNDS, f"linearising, {len(columns)} columns"))
-            master, iterate = self._master(columns, tolerance)
-            guess = read(master, iterate)
+            guess = read(*self._master(columns, tolerance))
             wrong = self._mismatches(guess, FLIP * tolerance)
-            if not bool((wrong & guess.margin).any()):
-                solved = finish(self.K, self.y, guess)
-                if solved is None and tolerance <= TIGHTEST:
+            few = int((wrong & guess.margin).sum()) <= len(columns) / 4
+            guess = flipped(guess, wrong)
+            if few and tolerance <= LOOSE:
+                guess, state = self._finished(guess)
+                if state == "solved" or (state == "failed" and tolerance <= TIGHTEST):
                     break
-                if solved is None:
-                    tolerance = max(1e-2 * tolerance, TIGHTEST)
-                else:
-                    wrong = self._mismatches(solved, 1e-9) & (solved.lam > 0)
-                    guess = solved
-                    if not bool(wrong.any()):
-                        return self._neurons(solved)
-            patterns = torch.where(wrong, 1 - guess.columns.patterns, guess.columns.patterns)
-            columns = Columns(guess.columns.signs, patterns).distinct()
+                tolerance = max(1e-2 * tolerance, TIGHTEST) if state == "failed" else LOOSE
+            elif few:
+                tolerance = max(0.1 * tolerance, LOOSE)
+            columns = guess.columns.distinct()
         return self._neurons(guess)
+
+    def _finished(self, guess: Guess) -> tuple[Guess, str]:
+        """Newton's answer; as long as a few patterns disagree with it, corrected and answered again."""
+        state = "failed"
+        for _ in range(CORRECTIONS):
+            solved = finish(self.K, self.y, guess)
+            if solved is None:
+                return guess, state
+            wrong = self._mismatches(solved, 1e-9) & (solved.lam > 0)
+            if not bool(wrong.any()):
+                return solved, "solved"
+            guess, state = flipped(solved, wrong), "corrected"
+            if len(guess.columns.distinct()) < len(guess.columns):
+                break
+        return guess, state
 
     def _mismatches(self, guess: Guess, tolerance: float) -> Tensor:
         """Where a column's pattern on its own class differs from what its neuron does there."""
@@ -93,6 +109,12 @@ class Rounds:
     def _neurons(self, guess: Guess) -> tuple[Tensor, Tensor]:
         U = guess.mu[:, None] * (guess.coefficients(self.y) @ self.X) / self.unit
         return U, guess.columns.signs
+
+
+def flipped(guess: Guess, wrong: Tensor) -> Guess:
+    """With the patterns changed where they are wrong."""
+    patterns = torch.where(wrong, 1 - guess.columns.patterns, guess.columns.patterns)
+    return replace(guess, columns=Columns(guess.columns.signs, patterns))
 
 
 def read(master: Master, iterate: Iterate) -> Guess:
