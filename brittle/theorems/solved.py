@@ -3,25 +3,24 @@
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.errors import InputError
 from brittle.margin import solve
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data
-from brittle.training import Accuracy, Flow
+from brittle.training import Flow, Margin
 
-WIDTH = 20
+WIDTHS = (20, 100, 500)  # a narrow start may leave an example without a neuron
 FEW = 150  # examples that are solved for at once; where there are more, this many join in one round at most
 ALIKE = 0.9  # two examples of one label and a larger cosine do not join in the same round
 FEASIBLE = 1 - 1e-9
 
 
 def kkt_network(data: Data, rng: Generator) -> TwoLayer:
-    """The KKT point that is solved for from a small network, trained until it classifies every example.
+    """The KKT point that is solved for from a small network, trained until every margin exceeds 0.1.
 
     Where there are many examples it is solved on a few: it is a KKT point for all of them once all have q ≥ 1.
     """
-    start = PyTorch().draw(data.columns, WIDTH, rng)
-    trained = Flow(until=Accuracy(1.0)).train(start, data).network
-    assert isinstance(trained, TwoLayer)
+    trained = _trained(data, rng)
     if len(data) <= FEW:
         return solve(trained, data).network
     working = torch.zeros(len(data), dtype=torch.bool)
@@ -31,6 +30,16 @@ def kkt_network(data: Data, rng: Generator) -> TwoLayer:
         network = solve(trained, data.take(working)).network
         q = network.margins(data.X, data.y)
     return network
+
+
+def _trained(data: Data, rng: Generator) -> TwoLayer:
+    for width in WIDTHS:
+        start = PyTorch().draw(data.columns, width, rng)
+        training = Flow(until=Margin(0.1)).train(start, data)
+        if training.reached:
+            assert isinstance(training.network, TwoLayer)
+            return training.network
+    raise InputError(f"gradient flow did not separate the {len(data)} examples ({training.message})")
 
 
 def _unlike(data: Data, q: Tensor) -> Tensor:

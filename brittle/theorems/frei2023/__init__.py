@@ -2,6 +2,7 @@
 
 from brittle.theorems.base import Theorem
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
+from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
 from brittle.theorems.frei2023.lemmas import (
     ClusterSumsAreSmall,
     DirectionOfEveryNeuron,
@@ -22,6 +23,10 @@ THEOREMS: tuple[Theorem, ...] = (
     Generalises(),
     RobustClusterNetworkExists(),
     NotRobust(),
+    PerturbationScales(),
+    Regimes(),
+    QuarterPower(),
+    NoNoise(),
     ClusterSumsAreSmall(),
     OwnSumsAreLarge(),
     OrdinaryOnesAreRight(),

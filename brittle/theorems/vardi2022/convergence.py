@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -44,22 +44,21 @@ class FlowFindsKKT(Theorem):
     dim: int = 60
     examples: int = 6
     width: int = 40
-    until: float = -1e4
-    loss: LossFunction = field(default_factory=lambda: Exponential("sum"))
+    until: float = -1e3
+    logistic: bool = False
     fidelity: float = 1e-4  # of the integrator: γ̃ may seem to fall by this share
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         q = instance.two_layer.margins(instance.data.X, instance.data.y)
-        total = math.exp(min(700.0, self._sum.total(q)))
-        logistic = isinstance(self.loss, Logistic)
-        yield at_most("sum of the losses", total, math.nextafter(math.log(2) if logistic else 1.0, 0.0))
+        total = math.exp(min(700.0, self._loss.total(q)))
+        yield at_most("sum of the losses", total, math.nextafter(math.log(2) if self.logistic else 1.0, 0.0))
 
     @property
-    def _sum(self) -> LossFunction:
-        return type(self.loss)("sum")
+    def _loss(self) -> LossFunction:
+        return Logistic("sum") if self.logistic else Exponential("sum")
 
     def bound(self, instance: Instance) -> list[Promise]:
-        under = -math.log(2) if isinstance(self.loss, Logistic) else 0.0  # ln(1 + e^{-q}) ≥ e^{-q}/2 for q ≥ 0
+        under = -math.log(2) if self.logistic else 0.0  # ln(1 + e^{-q}) ≥ e^{-q}/2 for q ≥ 0
         return [
             promise_at_most(FALL, 0, tolerance=self.fidelity),
             promise_at_least(BELOW, under, tolerance=1e-6),
@@ -69,7 +68,7 @@ class FlowFindsKKT(Theorem):
         ]
 
     def witness(self, instance: Instance) -> Witness:
-        training = Flow(until=LogLoss(self.until), loss=self._sum).train(instance.two_layer, instance.data)
+        training = Flow(until=LogLoss(self.until), loss=self._loss).train(instance.two_layer, instance.data)
         end = training.network
         assert isinstance(end, TwoLayer)
         falls, gaps = _falls(training.path), [_gap(point) for point in training.path]
@@ -91,7 +90,7 @@ class FlowFindsKKT(Theorem):
         """A network that flow has just brought to Σ e^{-q} < 1."""
         data = Sphere(self.dim).sample(self.examples, rng)
         start = PyTorch().draw(self.dim, self.width, rng)
-        training = Flow(until=LogLoss(-1.0), loss=self._sum).train(start, data)
+        training = Flow(until=LogLoss(-1.0), loss=self._loss).train(start, data)
         return Instance(data, training.network)
 
     def note(self) -> str:
