@@ -10,7 +10,7 @@ from brittle.cli.options import JsonFile, OutFile, Seed, generator
 from brittle.cli.settings_options import Sampling, with_sampling
 from brittle.common.errors import require
 from brittle.settings import Summary, data_folder, fetch, holding, load_data, save_data, summary
-from brittle.settings.sources import SOURCES, Holding
+from brittle.settings.sources import SOURCES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
 
@@ -44,8 +44,8 @@ def list_command(json_file: JsonFile = None) -> None:
     """Say which real data sets are there, where, and whether their files are the original ones."""
     holdings = [holding(name) for name in SOURCES]
     rows = [["digits", "complete", "comes with scikit-learn"]]
-    rows += [[held.name, _state(held), str(held.folder)] for held in holdings]
-    content = {"folder": data_folder(), "sets": [{**held.to_json(), "state": _state(held)} for held in holdings]}
+    rows += [[held.name, held.state, str(held.folder)] for held in holdings]
+    content = {"folder": data_folder(), "sets": [{**held.to_json(), "state": held.state} for held in holdings]}
     emit(content, json_file, rows_table(["set", "state", "where"], rows))
 
 
@@ -58,15 +58,6 @@ def fetch_command(
     with watching(name) as watch:
         held = fetch(name, watch)
     emit(held.to_json(), json_file)
-
-
-def _state(held: Holding) -> str:
-    states = set(held.files.values())
-    if states == {"verified"}:
-        return "complete"
-    if states == {"absent"}:
-        return "absent"
-    return "another file in its place" if "different" in states else "incomplete"
 
 
 def _emit_summary(seen: Summary, json_file: str | None, **context: Any) -> None:

@@ -1,5 +1,6 @@
 """Clusters: Gaussian noise round a few long, nearly orthogonal means (frei2023 2)."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -31,7 +32,8 @@ class Clusters(Setting):
     def __post_init__(self) -> None:
         require_dim(self.dim)
         require_count("clusters", self.clusters, least=2)
-        require_between("noise", self.noise, 0, float("inf"))
+        bounded = math.isfinite(self.noise) and self.noise >= 0
+        require(bounded, f"noise is {self.noise}; it must be a finite number of at least 0")
         require_between("balance", self.balance, 0, 0.5)
         fits = self.random_means or self.clusters <= self.dim
         require(fits, f"clusters is {self.clusters}; at most {self.dim} means are orthogonal in R^{self.dim}")

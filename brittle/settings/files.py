@@ -94,7 +94,7 @@ def truth_from(arrays: Arrays) -> Truth:
 
 
 def _array(value: Any) -> np.ndarray:
-    return value.numpy() if isinstance(value, Tensor) else np.asarray(value)
+    return value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
 
 
 def _tensor(arrays: Arrays, name: str) -> Tensor | None:

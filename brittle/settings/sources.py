@@ -12,10 +12,11 @@ from brittle.common.result import Result
 
 @dataclass(frozen=True)
 class Source:
-    """The original files of a data set with their SHA-256, and the places that offer them."""
+    """The original files of a data set with their SHA-256, where they are offered, and other forms that are read."""
 
     files: dict[str, str]
     mirrors: tuple[str, ...]
+    forms: tuple[str, ...] = ("train-images-idx3-ubyte",)
 
 
 SOURCES = {
@@ -43,21 +44,44 @@ SOURCES = {
     "cifar10": Source(
         {"cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
         ("https://www.cs.toronto.edu/~kriz/",),
+        (
+            "cifar-10-python.tar.gz",
+            "cifar-10-batches-bin/test_batch.bin",
+            "cifar-10-batches-py/test_batch",
+            "test_batch.bin",
+            "test_batch",
+        ),
     ),
 }
 
 
 @dataclass(frozen=True)
 class Holding(Result):
-    """What is there of one data set. `files` maps each original file to verified, different or absent."""
+    """What is there of one data set. `files` maps each original file to verified, different or absent.
+
+    `forms` are unpacked or other forms of it, which are read too and have no checksum to verify.
+    """
 
     name: str
     folder: Path
     files: dict[str, str]
+    forms: list[str]
 
     @property
     def complete(self) -> bool:
         return all(state == "verified" for state in self.files.values())
+
+    @property
+    def state(self) -> str:
+        """In a word or two, for people."""
+        states = set(self.files.values())
+        if self.complete:
+            return "complete"
+        if "different" in states:
+            return "another file in its place"
+        if states == {"absent"}:
+            return "there, unverified" if self.forms else "absent"
+        return "incomplete"
 
 
 def data_folder() -> Path:
@@ -72,8 +96,9 @@ def data_folder() -> Path:
 
 def holding(name: str) -> Holding:
     """Look at the files of one data set, without any network."""
-    folder = data_folder() / name
-    return Holding(name, folder, {file: _state(folder / file, sha) for file, sha in source(name).files.items()})
+    folder, wanted = data_folder() / name, source(name)
+    files = {file: _state(folder / file, sha) for file, sha in wanted.files.items()}
+    return Holding(name, folder, files, [form for form in wanted.forms if (folder / form).is_file()])
 
 
 def source(name: str) -> Source:
@@ -103,6 +128,7 @@ def fetch(name: str, watch: Watch = silent) -> Holding:
 
 def _fetch_file(name: str, folder: Path, file: str, sha: str, bar: "_Bar") -> None:
     import pooch
+    import requests
 
     pooch.get_logger().setLevel("ERROR")
     reason = ""
@@ -111,12 +137,12 @@ def _fetch_file(name: str, folder: Path, file: str, sha: str, bar: "_Bar") -> No
         try:
             pooch.retrieve(mirror + file, f"sha256:{sha}", fname=file, path=folder, downloader=download)
             return
-        except PermissionError:
-            raise InputError(f"{folder}: cannot be written; set BRITTLE_DATA to another folder") from None
+        except requests.RequestException as error:
+            reason = f"no answer: {type(error).__name__}"
         except ValueError:
             reason = "what came has another SHA-256"
-        except OSError as error:  # every error of requests is one
-            reason = f"no answer: {type(error).__name__}"
+        except OSError:
+            raise InputError(f"{folder}: cannot be written; set BRITTLE_DATA to another folder") from None
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
     raise InputError(f"{name}: {file} could not be fetched ({reason}); copy it into {folder} by hand")

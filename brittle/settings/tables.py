@@ -65,14 +65,18 @@ def _column(label: str | int, names: list[str] | None, width: int) -> int:
 def _features(row: Row, column: int, width: int) -> list[float]:
     line, cells = row
     require(len(cells) == width, f"line {line} has {len(cells)} columns; the first line has {width}")
-    features = []
-    for place, cell in enumerate(cells):
-        if place != column:
-            value = _number(cell)
-            finite = value is not None and math.isfinite(value)
-            require(finite, f"line {line}, column {place} holds {cell[:40]!r}; a finite number is needed")
-            features.append(value)
-    return features  # type: ignore[return-value]
+    values = [_number(cell) for cell in cells]
+    del values[column]
+    features = [value for value in values if value is not None and math.isfinite(value)]
+    if len(features) < width - 1:
+        bad = next(place for place, cell in enumerate(cells) if place != column and not _is_finite(cell))
+        raise InputError(f"line {line}, column {bad} holds {cells[bad][:40]!r}; a finite number is needed")
+    return features
+
+
+def _is_finite(cell: str) -> bool:
+    value = _number(cell)
+    return value is not None and math.isfinite(value)
 
 
 def _number(cell: str) -> float | None:

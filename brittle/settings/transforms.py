@@ -101,6 +101,7 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
 def explained_variance(data: Data) -> Tensor:
     """Cumulative share of the training variance on the first 1, 2, ... principal components."""
     variances = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
+    require(bool(variances.sum() > 0), "all examples are equal: they have no variance to explain")
     return variances.cumsum(0) / variances.sum()
 
 

@@ -104,6 +104,7 @@ BAD_PARAMETERS = [
     (lambda: Clusters(3, clusters=4), "at most 3 means are orthogonal"),
     (lambda: Clusters(10, noise=-1.0), "noise is -1.0"),
     (lambda: Clusters(10, noise=float("nan")), "noise is nan"),
+    (lambda: Clusters(10, noise=float("inf")), "noise is inf"),
     (lambda: Clusters(10, balance=0.6), "balance is 0.6"),
     (lambda: Subspace(5, 5), "codimension is 5; it must be below the dimension 5"),
     (lambda: Subspace(5, -1), "codimension is -1"),

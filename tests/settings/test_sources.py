@@ -96,3 +96,18 @@ def test_the_data_folder_falls_back_to_the_cache(monkeypatch):
 
 def test_real_mnist_is_verified(mnist_folder):
     assert holding("mnist").complete
+
+
+def test_a_folder_that_cannot_be_written_is_named(offered, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("BRITTLE_DATA", str(tmp_path / "file"))
+    with pytest.raises(InputError, match="file/small: cannot be written; set BRITTLE_DATA to another folder"):
+        fetch("small")
+
+
+def test_unpacked_files_are_seen(tmp_path, monkeypatch):
+    monkeypatch.setenv("BRITTLE_DATA", str(tmp_path))
+    (tmp_path / "cifar10" / "cifar-10-batches-bin").mkdir(parents=True)
+    assert holding("cifar10").state == "absent"
+    (tmp_path / "cifar10" / "cifar-10-batches-bin" / "test_batch.bin").write_bytes(b"")
+    assert holding("cifar10").state == "there, unverified"

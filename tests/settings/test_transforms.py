@@ -132,3 +132,8 @@ def test_two_classes_are_kept_and_become_signs(digits):
     ]:
         with pytest.raises(InputError, match=words):
             two_classes(digits, classes)
+
+
+def test_equal_examples_have_no_variance_to_explain():
+    with pytest.raises(InputError, match="all examples are equal"):
+        explained_variance(Data(torch.ones(3, 2), torch.ones(3)))
