@@ -13,9 +13,10 @@ from brittle.attacks.flips import beyond, first_flip, flip_intervals
 from brittle.attacks.gradient_step import GradientStep, GradientStepResult
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult
+from brittle.attacks.peers import Foolbox, as_foolbox, from_foolbox
 from brittle.attacks.pgd import PGD, PGDResult
 from brittle.attacks.ray import Ray
-from brittle.attacks.restriction import FREE, Restriction, of_data, pixels
+from brittle.attacks.restriction import FREE, Restriction, pixels, restriction_for
 from brittle.attacks.universal import Universal, UniversalResult, transfer
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "PGD",
     "Attack",
     "AttackResult",
+    "Foolbox",
     "GradientStep",
     "GradientStepResult",
     "Intervals",
@@ -34,13 +36,15 @@ __all__ = [
     "Restriction",
     "Universal",
     "UniversalResult",
+    "as_foolbox",
     "beyond",
     "falling_gradients",
     "first_flip",
     "flip_intervals",
-    "of_data",
+    "from_foolbox",
     "off_subspace_weights",
     "pixels",
+    "restriction_for",
     "signed_examples",
     "signed_gradients",
     "signed_means",

@@ -15,7 +15,7 @@ from brittle.common.progress import Progress
 
 @dataclass(frozen=True, eq=False)
 class PGDResult(AttackResult):
-    """budgets (n,): the ball that each example was attacked in; in a search the smallest that flipped it, or infinity."""
+    """budgets (n,): the ball of each example; in a search the smallest that flipped it, infinity where none did."""
 
     budgets: Tensor
 

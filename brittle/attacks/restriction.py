@@ -54,7 +54,7 @@ def pixels(mask: Tensor) -> Restriction:
     return Restriction(torch.eye(len(marked), dtype=torch.float64)[:, marked])
 
 
-def of_data(data: Data, side: str) -> Restriction:
+def restriction_for(data: Data, side: str) -> Restriction:
     """`on` or `off` the subspace that the data are known to lie on, or `free`."""
     require(side in ("on", "off", "free"), f"subspace is {side!r}; on, off or free is needed")
     if side == "free":

@@ -12,6 +12,7 @@ from brittle.attacks.directions import Direction, signed_examples
 from brittle.attacks.flips import flip_intervals
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.pieces import EPSILON
+from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require
 from brittle.networks import Network
 from brittle.settings import Data
@@ -53,6 +54,7 @@ class Universal(Attack[UniversalResult]):
     direction: Direction | Tensor = signed_examples
     margin_slack: float | None = None
     signed: bool = True
+    subspace: Restriction = FREE
     limit: float = torch.inf
 
     def _run(self, target: Target) -> Attempt:
@@ -96,6 +98,7 @@ class Universal(Attack[UniversalResult]):
         shape = tuple(z.shape)
         require(shape == (target.X.shape[1],), f"direction has shape {shape}; ({target.X.shape[1]},) is needed")
         require(bool(z.isfinite().all()), "direction holds NaN or infinity")
+        z = self.subspace.project(z)
         length = z.norm()
         return z / length if length > 0 else z
 
