@@ -51,7 +51,7 @@ class Sweep(Theorem):
     dims: tuple[int, ...] = (36, 49, 64, 81, 100)
     radius: float = 10.0  # C0
     examples: int = 10
-    networks: int = 8
+    networks: int = 6
     steps: int = 1
 
     def default(self, rng: Generator) -> Instance:

@@ -199,7 +199,7 @@ class GradientChange(Theorem):
     def solve_for(self, unknown: str) -> Solution:
         if unknown != "dim":
             return super().solve_for(unknown)
-        low, high = 1.0, 1000.0  # ln d
+        low, high = 1.0, 300.0  # ln d
         while high - low > 1e-6:
             middle = (low + high) / 2
             bites = (

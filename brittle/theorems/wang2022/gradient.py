@@ -194,7 +194,7 @@ class SubsetOfFlips(Theorem):
     width: int = 10_000
     radius: float = 20.0  # C0
     gamma: float = 0.01
-    draws: int = 20
+    draws: int = 10
 
     def default(self, rng: Generator) -> Instance:
         reached = [self._drawn(rng) for _ in range(self.draws)]
@@ -220,7 +220,7 @@ class SubsetOfFlips(Theorem):
         k = int((torch.randn(self.width, generator=rng, dtype=torch.float64).abs() <= V).sum())
         G = torch.randn(k, self.dim - 1, generator=rng, dtype=torch.float64) / math.sqrt(self.width)
         total = G.sum(0)
-        for _ in range(50):
+        for _ in range(25):
             total = (G @ total > 0).double() @ G
         length = self.dim + 4 * math.sqrt(self.dim * math.log(2 * self.width / self.gamma))
         return float(total.norm()), math.sqrt(most_unstable(self.width, V, self.gamma) / self.width * length)
