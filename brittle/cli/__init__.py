@@ -12,11 +12,16 @@ from brittle.cli.console import complain
 from brittle.common.errors import InputError
 
 COMMANDS = {
+    "audit": "Say why a network is not robust, exactly how much, and what would help.",
+    "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
     "kkt": "Measure how far a network is from a KKT point, or solve for one.",
     "attack": "Find perturbations that flip a network.",
     "certify": "Prove how far every example is from flipping.",
+    "theorems": "List what the papers promise.",
+    "check": "Check a theorem on its own instance, on yours, or all of them.",
+    "simulate": "Check a theorem at a dimension that nobody could store.",
     "bench": "Measure speed and tightness against a reference, as ratios.",
 }
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
+from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -12,8 +14,8 @@ from brittle.common.files import replacing
 
 # Okabe and Ito's palette, the darker ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-RULES = {
-    "axes.prop_cycle": mpl.cycler(color=COLOURS),
+RULES: Any = {
+    "axes.prop_cycle": cycler(color=COLOURS),
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": "medium",

@@ -1,0 +1,127 @@
+"""brittle audit: why is this network not robust, exactly how much, and what would help?"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.table import Table
+
+from brittle.audit import Audit, audit
+from brittle.cli.console import emit, rows_table, say, short, watching
+from brittle.cli.options import JsonFile, Seed, generator
+from brittle.common.errors import InputError, require
+from brittle.networks import Network, PyTorch, load_network
+from brittle.settings import Data, Digits, load_data
+from brittle.training import Flow, Logistic, LogLoss, Time
+
+app = typer.Typer(rich_markup_mode=None)
+JUDGED = ("certified", "attacked")
+
+
+@app.command()
+def run(
+    model: Annotated[
+        Path | None, typer.Argument(metavar="[MODEL]", help="Network file; none: digits, trained here.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Its training data.")] = None,
+    init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="The network before training.")] = None,
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page: out.html.")] = None,
+    budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
+    examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
+    remedy: Annotated[list[str] | None, typer.Option("--remedy", help="Try only these; 'none' for none.")] = None,
+    fail_below: Annotated[
+        float | None, typer.Option("--fail-below", metavar="R", help="Exit with 1 if the median radius is below R.")
+    ] = None,
+    judge: Annotated[
+        str, typer.Option("--judge", help="What --fail-below looks at: certified or attacked.")
+    ] = "certified",
+    seed: Seed = 0,
+    json: JsonFile = None,
+) -> None:
+    """Why is this network not robust, exactly how much, and what would help?"""
+    require(judge in JUDGED, f"--judge is {judge!r}; it must be certified or attacked")
+    if report is not None:
+        require(report.parent.is_dir(), f"{report}: the folder {report.parent} does not exist")
+    rng = generator(seed)
+    with watching("audit") as watch:
+        network, examined, title = _subject(model, data, rng)
+        found = audit(
+            network,
+            examined,
+            start=None if init is None else load_network(init),
+            budget=budget,
+            examples=examples,
+            remedies=_remedies(remedy),
+            rng=rng,
+            watch=watch,
+        )
+    if report is not None:
+        from brittle.report.audit_page import write_audit_page
+
+        write_audit_page(found, network, examined, report, title)
+        say(f"wrote {report}")
+    emit(found.to_json(), json, _table(found))
+    if fail_below is not None:
+        _judge(found, fail_below, judge)
+
+
+def _remedies(names: list[str] | None) -> tuple[str, ...] | None:
+    return None if not names else () if names == ["none"] else tuple(names)
+
+
+def _subject(model: Path | None, data: Path | None, rng: torch.Generator) -> tuple[Network, Data, str]:
+    if model is None:
+        require(data is None, "--data was given without a model: name the network file too")
+        return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
+    require(data is not None, "--data is missing: an audit needs the data that the network was trained on")
+    assert data is not None
+    return load_network(model), load_data(data), f"Audit of {model.name}"
+
+
+def embedded(rng: torch.Generator) -> tuple[Network, Data]:
+    """The default subject: a two-layer network trained on scikit-learn's digits 3 and 8."""
+    data = Digits(classes=(3, 8)).sample()
+    start = PyTorch().draw(data.columns, 200, rng)
+    training = Flow(loss=Logistic(), until=(LogLoss(-6), Time(20))).train(start, data)
+    return training.network, data
+
+
+def _judge(found: Audit, radius: float, judge: str) -> None:
+    weak = found.vulnerability
+    if judge == "certified" and weak.certified is None:
+        raise InputError("this network cannot be certified here; use --judge attacked")
+    median = weak.certified.median_lower if judge == "certified" and weak.certified else weak.free.median
+    if not median >= radius:
+        say(f"the {judge} median radius {median:.6g} is below {radius:g}")
+        raise typer.Exit(1)
+
+
+def _table(found: Audit) -> Any:
+    from rich.console import Group
+
+    weak = found.vulnerability
+    radii = {
+        "shortest flip anywhere": weak.free,
+        "on the data's subspace": weak.on,
+        "off it": weak.off,
+        "one gradient step": weak.gradient_step,
+    }
+    rows = [[name, each.median, len(each.rows)] for name, each in radii.items() if each is not None]
+    if weak.certified is not None:
+        rows.append(["certified, no flip below", weak.certified.median_lower, len(weak.certified.rows)])
+    rows += [[f"all at once, from the {one.name}", one.smallest, len(weak.examples)] for one in weak.universal]
+    parts: list[Any] = [found.verdict, "", rows_table(["radius", "median", "examples"], rows), "", _treatments(found)]
+    if found.partial:
+        parts.append(f"partial: time ran out for {', '.join(found.partial)}")
+    return Group(*parts)
+
+
+def _treatments(found: Audit) -> Table:
+    table = Table("remedy", "radius", "factor", "accuracy", box=None, pad_edge=False, header_style="bold")
+    for each in found.remedies:
+        if each.applied:
+            table.add_row(each.name, short(each.radius_after), f"{each.factor:.2f}", f"{each.accuracy_after:.1%}")
+        else:
+            table.add_row(each.name, "-", "-", f"not tried: {each.reason}")
+    return table
