@@ -1,0 +1,236 @@
+"""The driver: every verdict can be reached, and nothing is taken from a theorem's own word."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from brittle.common.errors import InputError
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+from brittle.theorems import THEOREMS, Outcome, Theorem, check, check_default, check_many, find
+from brittle.theorems.base import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Instance,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.check import clopper_pearson, judge_trials, measure
+from brittle.theorems.melamed2023 import LargeGradient
+from brittle.theorems.scaling import Scaling, fitted
+
+DATA = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
+
+
+@dataclass(frozen=True)
+class Toy(Theorem):
+    """value ≤ 1, supposing that size ≤ 10 and that weight ≥ 0."""
+
+    id = "toy2024/1"
+    claim = "the value is at most 1"
+    applies_to = "anything"
+
+    value: float = 0.5
+    size: float = 1.0
+    weight: float = 1.0
+    chance: float = 1.0
+    certain: bool = False
+    trivial: float = math.nan
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield at_most("size", self.size, 10)
+        yield at_least("weight", self.weight, 0)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most("value", 1.0, certain=self.certain, trivial=self.trivial)]
+
+    def witness(self, instance: Instance) -> Witness:
+        return Witness({"value": self.value})
+
+    def probability(self, instance: Instance) -> float:
+        return self.chance
+
+    def default(self, rng: torch.Generator) -> Instance:
+        return Instance(DATA)
+
+
+@dataclass(frozen=True)
+class Growth(Toy):
+    id = "toy2024/2"
+    explicit_constants = False
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return []
+
+    def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
+        return (fitted("value", "d", 2.0, [1, 2, 4], [3, 12, 48]),)
+
+
+@dataclass(frozen=True)
+class Flawed(Toy):
+    id = "toy2024/3"
+    flaw = "false: it lacks a factor 2"
+    repaired = "toy2024/1"
+
+
+@dataclass(frozen=True)
+class Coin(Toy):
+    """Fails with the probability `value`."""
+
+    def witness(self, instance: Instance) -> Witness:
+        return Witness({"value": 2.0 * (float(instance.data.X[0, 0]) < self.value)})
+
+    def default(self, rng: torch.Generator) -> Instance:
+        return Instance(Data(torch.rand(1, 1, generator=rng, dtype=torch.float64), torch.ones(1).double()))
+
+
+def verdict_of(theorem: Theorem):
+    return check_default(theorem, torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize(
+    ("theorem", "outcome"),
+    [
+        (Toy(), Outcome.CONFIRMED),
+        (Toy(value=1.0), Outcome.CONFIRMED),
+        (Toy(value=1.1), Outcome.VIOLATED),
+        (Toy(value=1.1, chance=0.9), Outcome.INCONCLUSIVE),
+        (Toy(value=1.1, chance=0.9, certain=True), Outcome.VIOLATED),
+        (Toy(chance=0.0), Outcome.INCONCLUSIVE),
+        (Toy(chance=-3.0), Outcome.INCONCLUSIVE),
+        (Toy(value=math.nan), Outcome.INCONCLUSIVE),
+        (Toy(trivial=0.9), Outcome.INCONCLUSIVE),
+        (Toy(trivial=1.1), Outcome.CONFIRMED),
+        (Toy(size=11.0), Outcome.HYPOTHESES_FAIL),
+        (Toy(size=11.0, value=5.0), Outcome.HYPOTHESES_FAIL),
+        (Growth(), Outcome.SCALING_ONLY),
+        (Growth(size=11.0), Outcome.HYPOTHESES_FAIL),
+        (Flawed(value=3.0), Outcome.VIOLATED),
+    ],
+)
+def test_every_verdict_is_reached(theorem, outcome):
+    assert verdict_of(theorem).verdict is outcome
+
+
+def test_a_failing_hypothesis_is_named_with_its_slack():
+    verdict = verdict_of(Toy(weight=-2.5))
+    assert verdict.failed == ["weight"]
+    assert "weight = -2.5" in verdict.advice
+    assert "-2.5" in verdict.advice
+    assert verdict.hypotheses[1].slack == -2.5
+    assert verdict.bound == ()
+
+
+def test_a_real_theorem_with_a_doctored_bound_is_violated(monkeypatch):
+    monkeypatch.setattr(LargeGradient, "bound", lambda self, instance: [promise_at_least("smallest ‖Π∇N‖", 10.0)])
+    verdict = verdict_of(LargeGradient())
+    assert verdict.verdict is Outcome.VIOLATED
+    assert "counterexample" in verdict.advice
+
+
+def test_a_flawed_statement_says_so_and_names_what_stands():
+    advice = verdict_of(Flawed(value=3.0)).advice
+    assert "as printed it is false: it lacks a factor 2" in advice
+    assert "toy2024/1" in advice
+
+
+def test_the_driver_applies_perturbations_itself():
+    network = TwoLayer(torch.eye(2).double(), torch.zeros(2).double(), torch.tensor([1.0, -1.0]).double())
+    Z = torch.tensor([[-3.0, 4.0], [0.0, 0.0]]).double()
+    measured = measure(Witness({LONGEST: 0.0, LARGEST_MARGIN: -9.0}, Z), Instance(DATA, network))
+    assert measured[LONGEST] == 5.0
+    assert measured[LARGEST_MARGIN] == 1.0  # x_1 - z goes to -4, x_2 stays at 1
+
+
+def test_json_has_the_promised_keys():
+    content = verdict_of(Toy(size=11.0)).to_json()
+    assert {"id", "verdict", "hypotheses", "bound", "measured", "advice"} <= set(content)
+    assert content["verdict"] == "hypotheses_fail"
+    assert {"name", "value", "threshold", "slack"} <= set(content["hypotheses"][0])
+
+
+@given(st.integers(0, 40), st.integers(1, 40))
+def test_clopper_pearson_is_the_exact_interval(failures, more):
+    trials = failures + more
+    exact = stats.binomtest(failures, trials).proportion_ci(0.99, method="exact")
+    assert clopper_pearson(failures, trials) == pytest.approx((exact.low, exact.high), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("counts", "promised", "outcome"),
+    [
+        ((100, 100, 0), 0.1, Outcome.HYPOTHESES_FAIL),
+        ((100, 0, 5), 0.1, Outcome.CONFIRMED),
+        ((100, 0, 12), 0.1, Outcome.INCONCLUSIVE),
+        ((100, 0, 40), 0.1, Outcome.VIOLATED),
+        ((100, 0, 40), 1.2, Outcome.INCONCLUSIVE),
+    ],
+)
+def test_trials_are_judged_by_their_interval(counts, promised, outcome):
+    trials, skipped, failures = counts
+    assert judge_trials("toy", trials, skipped, failures, promised, 0.0).verdict is outcome
+
+
+def test_trials_count_failures_and_repeat_for_a_seed():
+    runs = [check_many(Coin(value=0.3, chance=0.5), 200, torch.Generator().manual_seed(5)) for _ in range(2)]
+    assert runs[0].failures == runs[1].failures
+    assert stats.binomtest(runs[0].failures, 200, 0.3).pvalue > 1e-3
+    assert runs[0].verdict is Outcome.CONFIRMED
+    assert check_many(Coin(value=0.3, chance=0.95), 200, torch.Generator().manual_seed(5)).verdict is Outcome.VIOLATED
+
+
+@given(st.floats(-3, 3), st.integers(0, 1000))
+def test_exponents_agree_with_an_independent_fit(slope, seed):
+    rng = np.random.default_rng(seed)
+    sizes = np.array([10.0, 20.0, 50.0, 100.0, 300.0])
+    values = 2 * sizes**slope * np.exp(0.1 * rng.standard_normal(5))
+    scaling = fitted("value", "d", 1.0, list(sizes), list(values))
+    reference = stats.linregress(np.log(sizes), np.log(values))
+    assert scaling.fitted == pytest.approx(reference.slope, abs=1e-9)
+    assert scaling.standard_error == pytest.approx(reference.stderr, abs=1e-9)
+
+
+@pytest.mark.parametrize("sizes", [[1.0, 2.0], [3.0, 3.0, 3.0], [1.0, 2.0, -1.0]])
+def test_exponents_refuse_what_has_none(sizes):
+    with pytest.raises(InputError, match="value"):
+        fitted("value", "d", 1.0, sizes, [1.0] * len(sizes))
+
+
+def test_ids_are_paths_and_repaired_statements_exist():
+    for identity, theorem in THEOREMS.items():
+        assert identity == theorem.id
+        assert theorem.paper in ("vardi2022", "frei2023", "melamed2023", "wang2022")
+        assert not theorem.repaired or theorem.repaired in THEOREMS
+
+
+def test_find_helps():
+    assert find("MELAMED2023/5.1").id == "melamed2023/5.1"
+    with pytest.raises(InputError, match=r"melamed2023/5\.1"):
+        find("melamed2023/51")
+    with pytest.raises(InputError, match=r"vardi2022/5\.1 or melamed2023/5\.1"):
+        find("5.1")
+    with pytest.raises(InputError, match="lists them all"):
+        find("?")
+
+
+def test_check_takes_an_id():
+    assert check("melamed2023/R3.1", DATA).verdict is Outcome.CONFIRMED
+
+
+def test_solving_for_something_unknown_names_what_is_known():
+    with pytest.raises(InputError, match="codimension"):
+        find("melamed2023/5.1").solve_for("colour")
+    with pytest.raises(InputError, match="nothing"):
+        find("melamed2023/4.1").solve_for("dim")
