@@ -15,7 +15,10 @@ INSIDE = 1e-6  # the least eigenvalue of I - M that is kept, so that rounding ca
 
 
 def closed_form(W: Array, C: Array, z: Array, leverage: Array, room: float, guess: float = 0.0) -> tuple[Array, float]:
-    """κ for the smallest s (to half) with M ⪯ room·I, and that s; `leverage` is w·Sw for Y = ½s·S, `guess` a first s."""
+    """κ for the smallest s (to half) with M ⪯ room·I, and that s, looked for around `guess`.
+
+    `leverage` is w·Sw for the multiplier Y = ½s·S.
+    """
     leverage = np.maximum(leverage, FLOOR)
     if len(C) == 0:
         return C, guess

@@ -114,8 +114,9 @@ def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball
     slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
     pair = gamma(1) * (np.abs(c) @ (np.abs(a) + sizes * ball) + abs(c0))
     error = float(np.abs(c) @ slips * (1 + gamma(width)) + pair)
-    q = np.zeros(span.coordinates.shape[1])
-    model = Local(span.coordinates, a, c, c0, q, error, np.inf, span.stretch, sizes, slips, c0 >= 0)
+    live, q = c != 0, np.zeros(span.coordinates.shape[1])
+    rows, a, c, sizes, slips = span.coordinates[live], a[live], c[live], sizes[live], slips[live]
+    model = Local(rows, a, c, c0, q, error, np.inf, span.stretch, sizes, slips, c0 >= 0)
     return model.within(ball)
 
 

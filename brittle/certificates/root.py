@@ -13,6 +13,7 @@ from brittle.certificates.saddle import Iterate, Relaxation
 ROOM = (0.9, 0.95)  # of I that the closed-form curvatures may fill, first and later
 LEVELS = 30  # of the barrier, at most
 DESCENT = 0.3  # from level to level
+STEPS = np.linspace(0, 1, 65)  # on the way to the attack's point
 BARRIER = 1e-4  # what the barrier may cost of F
 
 
@@ -32,13 +33,18 @@ def initial_kinds(local: Local) -> NDArray[np.int8]:
 
 
 def first_iterate(local: Local, epsilon: Array) -> Iterate:
-    """The attack's point with μ from the slope of the margin on the way to it: at the optimum ε = -μ∇f."""
-    before, length = local.values(0.99 * epsilon), epsilon @ epsilon
-    mu = float(length * 0.01 / before) if before > 0 and length > 0 else 0.0
+    """Where the margin first vanishes on the way to the attack's point, with μ from its slope there: ε = -μ∇f."""
+    way = local.values(STEPS[:, None] * epsilon)
+    fallen = np.flatnonzero(way <= 0.02 * way[0])
+    mu = 0.0
+    if len(fallen) and fallen[0] > 0:
+        here, slope = STEPS[fallen[0]], (way[fallen[0] - 1] - way[fallen[0]]) * (len(STEPS) - 1)
+        epsilon = here * epsilon
+        mu = float(epsilon @ epsilon / (here * slope))
     if not (np.isfinite(mu) and mu > 0):
         gradient = local.q + (local.c * (local.a > 0)) @ local.W
         size = gradient @ gradient
-        mu = float(local.values(0 * epsilon) / size) if size > 0 else 1.0
+        mu = float(way[0] / size) if size > 0 and way[0] > 0 else 1.0
         epsilon = -mu * gradient
     z = local.a + local.W @ epsilon
     return Iterate(-np.inf, mu, mu * np.where(local.c > 0, local.c * (z > 0), 0.0), epsilon)

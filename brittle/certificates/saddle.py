@@ -5,7 +5,7 @@ With the slopes g eliminated the bound is max_μ min_ε ½εᵀAε + μ(β + q·
 constraints) are smoothed by a proximal term around the last g, which outer rounds move on: a method of multipliers.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from brittle.certificates.local import Array, Local
 from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, DualPoint
 from brittle.certificates.symmetric import factor, gram, remainder, solve
 
-STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖²
+STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖², in the first rounds
+STIFFEST = 1e5  # times that, in late ones
 
 
 @dataclass(frozen=True)
@@ -35,20 +36,24 @@ class _Response:
     by_input: Array
     by_multiplier: Array
     gradient: Array
-    slack: float
-    bend: float  # minus the second derivative in μ
+    slack: np.float64
+    bend: np.float64  # minus the second derivative in μ
 
 
 class Relaxation:
-    """One branch with its curvatures κ (k,): the kinds say which neurons are given a sign."""
+    """One branch with its curvatures κ (k,): the kinds say which neurons are given a sign.
 
-    def __init__(self, local: Local, kinds: NDArray[np.int8], kappa: Array) -> None:
+    The saddle is that of margin ≤ -depth, so that its point does not only touch the boundary; the value of a dual point
+    is always that for margin ≤ 0.
+    """
+
+    def __init__(self, local: Local, kinds: NDArray[np.int8], kappa: Array, depth: float = 0.0) -> None:
         self.local, self.kinds, self.kappa = local, kinds, kappa
         self.N, self.K = np.flatnonzero(kinds == CONCAVE), np.flatnonzero(kinds != CONCAVE)
         self.a, self.c, self.k = local.a[self.N], local.c[self.N], kappa[self.N]
         self.A = remainder(local.W[self.N], self.k)
         self.L = factor(self.A)
-        self.beta = local.beta - local.error
+        self.beta, self.depth = local.beta - local.error, depth
         kinds_K = kinds[self.K]
         self.low = np.where(kinds_K == ACTIVE, -np.inf, 0.0)
         self.c_K = np.where(kinds_K == INACTIVE, np.inf, local.c[self.K])
@@ -64,14 +69,21 @@ class Relaxation:
         """Improve on `start`; stops early once the value is `enough`, or no longer rises by its relative tolerance."""
         point, mu, slopes = start.point, start.multiplier, start.slopes
         best = self.evaluate(mu, slopes)
-        for _ in range(rounds):
+        soft = self.stiff
+        for turn in range(rounds):
+            self.stiff = soft * min(4.0 ** max(0, turn - 2), STIFFEST)
             point, mu, slopes = self._inner(point, mu, slopes, steps, 1e-2 * tolerance)
-            found = self.evaluate(mu, slopes)
+            found = replace(self.evaluate(mu, slopes), point=point)
             gain = found.value - best.value
             if gain > 0:
                 best = found
-            if best.value >= enough or not gain > tolerance * abs(best.value):
+            elif self._flips(point) and not self._flips(best.point):
+                best = replace(best, point=point)
+            done = not gain > tolerance * abs(best.value) and (len(self.N) > 0 or self._flips(point))
+            if best.value >= enough or done:
                 break
+            mu, slopes = found.multiplier, found.slopes
+        self.stiff = soft
         return best
 
     def evaluate(self, mu: float, slopes: Array) -> Iterate:
@@ -81,8 +93,15 @@ class Relaxation:
         p = mu * local.q + slopes @ local.W
         x = solve(self.L, p)
         bent = np.minimum(-(g**2) / (2 * self.k), C * self.a - (g - C) ** 2 / (2 * self.k))
-        value = mu * self.beta + slopes[self.K] @ local.a[self.K] + bent.sum() - 0.5 * p @ x
+        linear, form = mu * self.beta + slopes[self.K] @ local.a[self.K] + bent.sum(), p @ x
+        if len(self.N) == 0 and linear > 0 and form > 0:  # F is homogeneous but for its square: scale to the best
+            scale = linear / form
+            mu, slopes, linear, form = mu * scale, slopes * scale, linear * scale, form * scale**2
+        value = linear - 0.5 * form
         return Iterate(float(value) if mu > 0 and np.isfinite(value) else -np.inf, mu, slopes, -x)
+
+    def _flips(self, point: Array) -> bool:
+        return bool(self.local.values(point) < 0)
 
     def dual_point(self, found: Iterate) -> DualPoint:
         return DualPoint(found.multiplier, found.slopes / found.multiplier, self.kappa / found.multiplier, self.kinds)
@@ -90,16 +109,17 @@ class Relaxation:
     def _inner(
         self, point: Array, mu: float, centre: Array, steps: int, tolerance: float
     ) -> tuple[Array, float, Array]:
-        """Damped Newton steps around one proximal centre."""
+        """Damped Newton steps around one proximal centre, which is a ratio g/μ: it must not hold μ back."""
+        centre = centre / mu
         now = self._respond(point, mu, centre)
-        size = max(float(np.linalg.norm(point)), 1e-300)
-        weight = (mu / size) ** 2
+        size = max(float(np.linalg.norm(point)), 1e-100)
+        weight = np.square(np.float64(mu) / size)
         merit = now.gradient @ now.gradient + weight * now.slack**2
         for _ in range(steps):
-            step, shift = self._newton(now)
+            step, shift = self._newton(now, 1e-6 / weight)
             if not (np.isfinite(shift) and np.isfinite(step).all()):
                 break
-            length = 1.0 if mu + shift > 0.1 * mu else 0.9 * mu / -shift
+            length = min(1.0, (0.9 if shift < 0 else 9.0) * mu / max(abs(shift), 1e-300))
             while True:
                 after = self._respond(point + length * step, mu + length * shift, centre)
                 new = after.gradient @ after.gradient + weight * after.slack**2
@@ -111,7 +131,8 @@ class Relaxation:
                 break
         return point, mu, now.slopes
 
-    def _newton(self, now: _Response) -> tuple[Array, float]:
+    def _newton(self, now: _Response, least: float) -> tuple[Array, float]:
+        """A step in (ε, μ); `least` is a curvature in μ, without which a plateau would throw μ away."""
         moving = np.flatnonzero(now.by_input)
         W = self.local.W[moving]
         H = self.A + gram(W, now.by_input[moving])
@@ -121,29 +142,28 @@ class Relaxation:
         coupling = self.local.q + now.by_multiplier @ self.local.W
         solved = solve(L, np.stack([now.gradient, coupling], 1))
         curvature = now.bend + coupling @ solved[:, 1]
-        shift = (now.slack - coupling @ solved[:, 0]) / max(curvature, 1e-300)
+        shift = (now.slack - coupling @ solved[:, 0]) / max(curvature, least)
         return -solved[:, 0] - solved[:, 1] * shift, float(shift)
 
     def _respond(self, point: Array, mu: float, centre: Array) -> _Response:
         local = self.local
         z = local.a + local.W @ point
         g, by_z, by_mu = np.empty_like(z), np.empty_like(z), np.empty_like(z)
-        raw, high = centre[self.K] + self.stiff * z[self.K], mu * self.c_K
+        ratio, raw, high = centre[self.K], mu * centre[self.K] + self.stiff * z[self.K], mu * self.c_K
         g[self.K] = np.minimum(np.maximum(raw, self.low), high)
-        capped = raw >= high
-        by_z[self.K] = np.where(capped | (raw <= self.low), 0.0, self.stiff)
-        c = np.where(capped, self.c_K, 0.0)
-        by_mu[self.K] = c
-        over = np.where(capped, (raw - g[self.K]) / self.stiff, 0.0)
-        slack = self.beta + local.q @ point + c @ over
-        bend = (c**2 / self.stiff).sum()
+        capped, floored = raw >= high, raw <= self.low
+        by_z[self.K] = np.where(capped | floored, 0.0, self.stiff)
+        share = np.where(capped, self.c_K, np.where(floored, 0.0, ratio))
+        by_mu[self.K] = share
+        bend = (share - ratio) ** 2 @ (1 / self.stiff)
+        slack = self.beta + self.depth + local.q @ point + share @ z[self.K] - mu * bend
         z_N, t = z[self.N], -mu * self.c / (2 * self.k)
         middle, on = np.abs(z_N) < t, z_N >= t
-        share = np.where(middle, 0.5, on)  # of C in the slope
-        g[self.N] = share * mu * self.c + self.k * (np.where(middle, 0.0, z_N) - self.a)
+        half = np.where(middle, 0.5, on)  # the part of C in the slope
+        g[self.N] = half * mu * self.c + self.k * (np.where(middle, 0.0, z_N) - self.a)
         by_z[self.N] = np.where(middle, 0.0, self.k)
-        by_mu[self.N] = share * self.c
+        by_mu[self.N] = half * self.c
         slack += self.c @ np.where(middle, (z_N + t) / 2, np.where(on, z_N, 0.0))
         bend += (self.c[middle] ** 2 / (4 * self.k[middle])).sum()
         gradient = self.A @ point + mu * local.q + g @ local.W
-        return _Response(g, by_z, by_mu, gradient, float(slack), float(bend))
+        return _Response(g, by_z, by_mu, gradient, np.float64(slack), np.float64(bend))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from brittle.certificates import curvature
 from brittle.certificates.local import Array, Local
 from brittle.certificates.root import Solved
-from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, never_flips, proven_radius
+from brittle.certificates.rounding import ACTIVE, INACTIVE, never_flips, proven_radius
 from brittle.certificates.saddle import Relaxation
 
 MOST = 128  # curvatures that move in a branch: the looseness sits in a few neurons
@@ -40,10 +40,17 @@ class Tree:
     deadline: float
     shorten: Shorten
 
+    @property
+    def depth(self) -> float:
+        return 0.1 * self.gap * float(self.local.values(np.zeros(len(self.local.q))))
+
     def grow(self, root: Solved) -> float:
         """The radius that is proven in the end."""
         order = itertools.count()
         upper = self.shorten(root.point)
+        if len(root.relaxation.N) == 0:
+            root = self._polish(root, self._enough(upper))
+            upper = self.shorten(root.point)
         first = self._judge(root)
         open_, closed = [(first.proven, next(order), first)], np.inf
         while open_ and time.perf_counter() < self.deadline:
@@ -82,17 +89,21 @@ class Tree:
     def _child(self, parent: Branch, split: int, kind: int, upper: float) -> Branch:
         kinds, kappa = parent.kinds.copy(), parent.solved.relaxation.kappa.copy()
         kinds[split], kappa[split] = kind, 0.0
-        relaxation = Relaxation(self.local, kinds, kappa)
+        relaxation = Relaxation(self.local, kinds, kappa, self.depth)
         if never_flips(self.local, kinds):
             return Branch(replace(parent.solved, relaxation=relaxation), self.local.ball)
         start = parent.solved.iterate
         slopes = start.slopes.copy()
         slopes[split] = start.multiplier * self.local.c[split] if kind == ACTIVE else 0.0
-        enough = 0.5 * (upper * (1 - 0.5 * self.gap) * self.local.stretch) ** 2
+        enough = self._enough(upper)
         solved = Solved(relaxation, relaxation.solve(replace(start, slopes=slopes), enough, rounds=6, steps=6))
         if solved.iterate.value < enough:
             solved = self._polish(solved, enough)
         return self._judge(solved, parent.proven)
+
+    def _enough(self, upper: float) -> float:
+        """A value of F that closes a branch, with something left for rounding."""
+        return 0.5 * (upper * (1 - 0.5 * self.gap) * self.local.stretch) ** 2
 
     def _polish(self, solved: Solved, enough: float) -> Solved:
         """Curvatures for the room that the split made, then tighter multipliers."""
@@ -102,6 +113,7 @@ class Tree:
             W, z = self.local.W[N], self.local.a[N] + self.local.W[N] @ now.point
             nu = self.gap * max(now.value, 1e-300) / self.local.W.shape[1]
             kappa[N] = curvature.newton(W, -now.multiplier * relaxation.c, z, kappa[N], nu, most=MOST)
-            relaxation = Relaxation(self.local, relaxation.kinds, kappa)
-        found = relaxation.solve(now, enough, rounds=8, steps=8, tolerance=0.01 * self.gap)
+        relaxation = Relaxation(self.local, relaxation.kinds, kappa, self.depth)
+        rounds, steps = (8, 8) if len(N) else (40, 30)  # without free neurons this is the branch's last word
+        found = relaxation.solve(now, enough, rounds, steps, tolerance=0.01 * self.gap)
         return Solved(relaxation, found) if found.value > now.value else solved

@@ -1,0 +1,109 @@
+"""Radii and proofs by other means: every activation region in turn, and rational arithmetic."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from scipy.optimize import nnls
+
+from brittle.certificates.local import Local
+from brittle.certificates.rounding import CONCAVE, DualPoint, feasible_slopes
+
+STRICT = 1e-5  # a region counts only if the margin gets this far below zero in it
+
+
+def brute_force_radius(W, b, v, c, x, y):
+    """inf ‖δ‖ with y N(x + δ) < 0: the shortest flip of every activation pattern, by nonnegative least squares."""
+    if y * (np.maximum(W @ x + b, 0) @ v + c) <= 0:
+        return 0.0
+    a, best = W @ x + b, np.inf
+    for pattern in product((-1.0, 1.0), repeat=len(W)):
+        signs = np.array(pattern)
+        on = signs > 0
+        slope, height = y * (v[on] @ W[on]), y * (v[on] @ a[on] + c)
+        if not slope.any() and height > -STRICT:
+            continue
+        G = np.vstack([signs[:, None] * W, -slope])
+        if np.isfinite(_least_distance(G, np.append(-signs * a, height + STRICT))):
+            best = min(best, _least_distance(G, np.append(-signs * a, height)))
+    return best
+
+
+def _least_distance(G, h):
+    """min ‖δ‖ with Gδ ≥ h (Lawson and Hanson's reduction), infinity if there is no such δ."""
+    sizes = np.linalg.norm(G, axis=1)
+    if (h[sizes == 0] > 0).any():
+        return np.inf
+    G, h = G[sizes > 0] / sizes[sizes > 0, None], h[sizes > 0] / sizes[sizes > 0]
+    scale = max(np.abs(h).max(), 1e-300)
+    E = np.vstack([G.T, h / scale])
+    target = np.zeros(len(E))
+    target[-1] = 1
+    u, _ = nnls(E, target, maxiter=1000)
+    r = E @ u - target
+    if np.linalg.norm(r) < 1e-9:
+        return np.inf
+    if r[-1] >= 0:
+        return np.inf
+    delta = -r[:-1] / r[-1] * scale
+    return np.linalg.norm(delta) if (G @ delta - h).min() > -1e-8 * scale else np.inf
+
+
+def confirmed(W, b, c, c0, x, local: Local, point: DualPoint, radius: float) -> bool:
+    """Whether the dual point proves the radius for the network itself, every number a fraction."""
+    W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
+    ball, mu = Fraction(local.ball), Fraction(point.multiplier)
+    a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
+    slopes, curvatures = _placed(W, a, c, ball, local, point)
+    value, p = Fraction(c0), [Fraction(0)] * len(x)
+    A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
+    for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
+        if k is None:
+            assert 0 <= g <= c_j or g == c_j
+            value += g * a_j
+        else:
+            value += min(-(g**2) / (2 * k), c_j * a_j - (g - c_j) ** 2 / (2 * k))
+            A = [[A[i][j] - mu * k * w[i] * w[j] for j in range(len(x))] for i in range(len(x))]
+        p = [p_i + g * w_i for p_i, w_i in zip(p, w, strict=True)]
+    form = _inverse_form(A, p)
+    return form is not None and 2 * (mu * value - mu**2 * form / 2) >= Fraction(radius) ** 2
+
+
+def _placed(W, a, c, ball, local, point):
+    """ĝ and κ̂ (None: a straight term) of all neurons, those that the ball fixes among them."""
+    free = iter(zip(feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
+    slopes, curvatures = [], []
+    inputs = [Fraction(value) for value in local.a]
+    for w, a_j, c_j in zip(W, a, c, strict=True):
+        fixed = a_j**2 >= ball**2 * _dot(w, w) and not any(abs(a_j - value) < Fraction(1, 10**12) for value in inputs)
+        if fixed:
+            slopes.append(c_j if a_j > 0 else Fraction(0))
+            curvatures.append(None)
+            continue
+        g, k, kind = next(free)
+        slopes.append(Fraction(float(g)))
+        curvatures.append(Fraction(float(k)) if kind == CONCAVE else None)
+    assert next(free, None) is None
+    return slopes, curvatures
+
+
+def _inverse_form(A, p):
+    """pᵀA⁻¹p by elimination, None unless A is positive definite."""
+    A, p, form = [row[:] for row in A], p[:], Fraction(0)
+    for k in range(len(p)):
+        if A[k][k] <= 0:
+            return None
+        form += p[k] ** 2 / A[k][k]
+        for i in range(k + 1, len(p)):
+            share = A[i][k] / A[k][k]
+            A[i] = [left - share * right for left, right in zip(A[i], A[k], strict=True)]
+            p[i] -= share * p[k]
+    return form
+
+
+def _exact(values):
+    return [_exact(value) if np.ndim(value) else Fraction(float(value)) for value in values]
+
+
+def _dot(left, right):
+    return sum((i * j for i, j in zip(left, right, strict=True)), Fraction(0))
