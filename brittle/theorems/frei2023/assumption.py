@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Generator
 
-from brittle.common.errors import require_count
+from brittle.common.errors import require_between, require_count
 from brittle.theorems.base import (
     Comparison,
     Instance,
@@ -61,6 +61,7 @@ class Assumption(Theorem):
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, random_means=self.random_means))
 
     def solve_for(self, unknown: str) -> Solution:
+        require_between("noise", self.noise, 0, 1)
         if unknown == "clusters":
             return self._clusters_allowed()
         if unknown == "dim":

@@ -172,8 +172,9 @@ def cosine_tail(dim: int, threshold: float) -> float:
 
 
 def _deviation(instance: Instance) -> float:
-    network, wanted = instance.two_layer, fragile_network(instance.data)
-    if network.W.shape != wanted.W.shape:
+    """How far the parameters are from v_j = y_j, w_j = x_j/d, b_j = 0."""
+    network, data = instance.two_layer, instance.data
+    if network.W.shape != data.X.shape:
         return math.inf
-    gaps = [(getattr(network, name) - getattr(wanted, name)).abs().max() for name in ("W", "b", "v", "c")]
-    return float(max(gaps))
+    gaps = (network.W - data.X / data.dim, network.v - data.y, network.b, network.c)
+    return max(float(gap.abs().max()) for gap in gaps)

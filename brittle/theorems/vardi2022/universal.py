@@ -57,7 +57,7 @@ class UniversalPerturbation(Theorem):
         return robust_network(instance.data)
 
     def default(self, rng: Generator) -> Instance:
-        if self.coherence == 0:
+        if self.coherence == 0 and self.examples % 2 == 0:
             return orthogonal_instance(self.dim, self.examples)
         return almost_orthogonal_instance(self.dim, self.examples, self.coherence, rng)
 
