@@ -32,7 +32,7 @@ class Recipe:
     beta: float | None = None
     rate: float = 0.01
     decay: float = 0.0
-    steps: int = 200
+    steps: int = 100
 
     @property
     def deviation(self) -> float:
@@ -157,7 +157,7 @@ def about_network(off: OffSubspace, beta: float, shrinkage: float = 1.0) -> Iter
     yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
     output = (network.v.abs() * math.sqrt(network.width) - 1).abs().max()
     yield at_most("deviation of the output weights from 1/√m", float(output), ON_SUBSPACE)
-    spread = float(off.weights.square().sum()) / (count * (beta * shrinkage) ** 2)
+    spread = float(off.weights.square().sum()) / (max(1, count) * (beta * shrinkage) ** 2)
     errors = abs(spread - 1) * math.sqrt(count / 2)
     yield at_most("variance of the weights off the subspace, in standard errors from its own", errors, 6)
 

@@ -40,7 +40,7 @@ class Retrained(Theorem):
     width: int = 12
     examples: int = 15
     rate: float = 0.05
-    steps: int = 200
+    steps: int = 100
     batch: int | None = None
 
     def default(self, rng: Generator) -> Instance:
