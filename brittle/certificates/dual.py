@@ -38,7 +38,7 @@ class Dual(Certificate):
                 continue
             solved = self._solve(local, margins, question)
             question.shorten(margins.lift(solved.point))
-            radius = min(radius, proven_radius(local, solved.relaxation.dual_point(solved.iterate)))
+            radius = min(radius, proven_radius(local, solved.saddle.dual_point(solved.iterate)))
         return float(radius)
 
     def _solve(self, local: Local, margins: TwoLayerMargins, question: Question) -> Solved:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from brittle.certificates import curvature
 from brittle.certificates.local import Array, Local
 from brittle.certificates.rounding import CONCAVE, CONVEX
-from brittle.certificates.saddle import Iterate, Relaxation
+from brittle.certificates.saddle import Iterate, Saddle
 
 ROOM = (0.9, 0.95)  # of I that the closed-form curvatures may fill, first and later
 LEVELS = 30  # of the barrier, at most
@@ -19,7 +19,7 @@ BARRIER = 1e-4  # what the barrier may cost of F
 
 @dataclass(frozen=True)
 class Solved:
-    relaxation: Relaxation
+    saddle: Saddle
     iterate: Iterate
 
     @property
@@ -63,9 +63,9 @@ def closed_form(local: Local, start: Iterate, passes: int, enough: float = np.in
             s, leverage = s * float(np.median(leverage / sharper)) if len(N) else s, sharper
         z = local.a[N] + W @ now.point
         kappa[N], s = curvature.closed_form(W, -now.multiplier * c, z, leverage, ROOM[turn > 0], s)
-        relaxation = Relaxation(local, kinds, kappa.copy())
-        assert relaxation.feasible
-        found = Solved(relaxation, relaxation.solve(now, enough, rounds=3, steps=6, tolerance=1e-5))
+        saddle = Saddle(local, kinds, kappa.copy())
+        assert saddle.feasible
+        found = Solved(saddle, saddle.solve(now, enough, rounds=3, steps=6, tolerance=1e-5))
         best = found if best is None or found.iterate.value > best.iterate.value else best
         if best.iterate.value >= enough:
             break
@@ -76,19 +76,19 @@ def closed_form(local: Local, start: Iterate, passes: int, enough: float = np.in
 
 def refine(local: Local, solved: Solved, barrier: float = BARRIER, enough: float = np.inf) -> Solved:
     """Optimal curvatures: follow the barrier's path down, curvatures and multipliers moving in turn."""
-    N = solved.relaxation.N
+    N = solved.saddle.N
     if len(N) == 0 or solved.iterate.value >= enough:
         return solved
     W, c = local.W[N], local.c[N]
-    best, now, kappa = solved, solved, solved.relaxation.kappa
+    best, now, kappa = solved, solved, solved.saddle.kappa
     z = local.a[N] + W @ now.point
     nu = curvature.fitting_barrier(W, -now.iterate.multiplier * c, z, kappa[N])
     last = barrier * abs(solved.iterate.value) / local.W.shape[1]
     for _ in range(LEVELS):
         nu, kappa, z = max(DESCENT * nu, last), kappa.copy(), local.a[N] + W @ now.point
         kappa[N] = curvature.newton(W, -now.iterate.multiplier * c, z, kappa[N], nu)
-        relaxation = Relaxation(local, now.relaxation.kinds, kappa)
-        now = Solved(relaxation, relaxation.solve(now.iterate, enough, rounds=2, steps=4))
+        saddle = Saddle(local, now.saddle.kinds, kappa)
+        now = Solved(saddle, saddle.solve(now.iterate, enough, rounds=2, steps=4))
         best = now if now.iterate.value > best.iterate.value else best
         if nu <= last or best.iterate.value >= enough:
             break

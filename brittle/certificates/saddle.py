@@ -40,7 +40,7 @@ class _Response:
     bend: np.float64  # minus the second derivative in μ
 
 
-class Relaxation:
+class Saddle:
     """One branch with its curvatures κ (k,): the kinds say which neurons are given a sign.
 
     The saddle is that of margin ≤ -depth, so that its point does not only touch the boundary; the value of a dual point
@@ -116,7 +116,7 @@ class Relaxation:
         weight = np.square(np.float64(mu) / size)
         merit = now.gradient @ now.gradient + weight * now.slack**2
         for _ in range(steps):
-            step, shift = self._newton(now, 1e-6 / weight)
+            step, shift = self._newton(now, float(1e-6 / weight))
             if not (np.isfinite(shift) and np.isfinite(step).all()):
                 break
             length = min(1.0, (0.9 if shift < 0 else 9.0) * mu / max(abs(shift), 1e-300))
@@ -141,7 +141,7 @@ class Relaxation:
             return np.full(len(H), np.nan), np.nan
         coupling = self.local.q + now.by_multiplier @ self.local.W
         solved = solve(L, np.stack([now.gradient, coupling], 1))
-        curvature = now.bend + coupling @ solved[:, 1]
+        curvature = float(now.bend + coupling @ solved[:, 1])
         shift = (now.slack - coupling @ solved[:, 0]) / max(curvature, least)
         return -solved[:, 0] - solved[:, 1] * shift, float(shift)
 

@@ -13,7 +13,7 @@ from brittle.certificates import curvature
 from brittle.certificates.local import Array, Local
 from brittle.certificates.root import Solved
 from brittle.certificates.rounding import ACTIVE, INACTIVE, never_flips, proven_radius
-from brittle.certificates.saddle import Relaxation
+from brittle.certificates.saddle import Saddle
 
 MOST = 128  # curvatures that move in a branch: the looseness sits in a few neurons
 Shorten = Callable[[Array], float]  # tries a direction ε as an attack, returns the shortest flip known
@@ -28,7 +28,7 @@ class Branch:
 
     @property
     def kinds(self) -> NDArray[np.int8]:
-        return self.solved.relaxation.kinds
+        return self.solved.saddle.kinds
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Tree:
         """The radius that is proven in the end."""
         order = itertools.count()
         upper = self.shorten(root.point)
-        if len(root.relaxation.N) == 0:
+        if len(root.saddle.N) == 0:
             root = self._polish(root, self._enough(upper))
             upper = self.shorten(root.point)
         first = self._judge(root)
@@ -70,33 +70,33 @@ class Tree:
 
     def _judge(self, solved: Solved, floor: float = 0.0) -> Branch:
         """What holds in a branch holds in its parts."""
-        proven = proven_radius(self.local, solved.relaxation.dual_point(solved.iterate))
+        proven = proven_radius(self.local, solved.saddle.dual_point(solved.iterate))
         return Branch(solved, max(proven, floor))
 
     def _choose(self, branch: Branch) -> int | None:
         """The free neuron whose envelope is loosest at the relaxed point, else the one nearest to its kink."""
-        relaxation = branch.solved.relaxation
-        free = relaxation.N
+        saddle = branch.solved.saddle
+        free = saddle.N
         if len(free) == 0:
             return None
         z = self.local.a[free] + self.local.W[free] @ branch.solved.point
-        t = -branch.solved.iterate.multiplier * relaxation.c / (2 * relaxation.k)
-        looseness = relaxation.k * np.maximum(t**2 - z**2, 0)
+        t = -branch.solved.iterate.multiplier * saddle.c / (2 * saddle.k)
+        looseness = saddle.k * np.maximum(t**2 - z**2, 0)
         if looseness.max() > 0:
             return int(free[looseness.argmax()])
         return int(free[(np.abs(z) / self.local.sizes[free]).argmin()])
 
     def _child(self, parent: Branch, split: int, kind: int, upper: float) -> Branch:
-        kinds, kappa = parent.kinds.copy(), parent.solved.relaxation.kappa.copy()
+        kinds, kappa = parent.kinds.copy(), parent.solved.saddle.kappa.copy()
         kinds[split], kappa[split] = kind, 0.0
-        relaxation = Relaxation(self.local, kinds, kappa, self.depth)
+        saddle = Saddle(self.local, kinds, kappa, self.depth)
         if never_flips(self.local, kinds):
-            return Branch(replace(parent.solved, relaxation=relaxation), self.local.ball)
+            return Branch(replace(parent.solved, saddle=saddle), self.local.ball)
         start = parent.solved.iterate
         slopes = start.slopes.copy()
         slopes[split] = start.multiplier * self.local.c[split] if kind == ACTIVE else 0.0
         enough = self._enough(upper)
-        solved = Solved(relaxation, relaxation.solve(replace(start, slopes=slopes), enough, rounds=6, steps=6))
+        solved = Solved(saddle, saddle.solve(replace(start, slopes=slopes), enough, rounds=6, steps=6))
         if solved.iterate.value < enough:
             solved = self._polish(solved, enough)
         return self._judge(solved, parent.proven)
@@ -107,13 +107,13 @@ class Tree:
 
     def _polish(self, solved: Solved, enough: float) -> Solved:
         """Curvatures for the room that the split made, then tighter multipliers."""
-        relaxation, now = solved.relaxation, solved.iterate
-        kappa, N = relaxation.kappa.copy(), relaxation.N
+        saddle, now = solved.saddle, solved.iterate
+        kappa, N = saddle.kappa.copy(), saddle.N
         if len(N):
             W, z = self.local.W[N], self.local.a[N] + self.local.W[N] @ now.point
             nu = self.gap * max(now.value, 1e-300) / self.local.W.shape[1]
-            kappa[N] = curvature.newton(W, -now.multiplier * relaxation.c, z, kappa[N], nu, most=MOST)
-        relaxation = Relaxation(self.local, relaxation.kinds, kappa, self.depth)
+            kappa[N] = curvature.newton(W, -now.multiplier * saddle.c, z, kappa[N], nu, most=MOST)
+        saddle = Saddle(self.local, saddle.kinds, kappa, self.depth)
         rounds, steps = (8, 8) if len(N) else (40, 30)  # without free neurons this is the branch's last word
-        found = relaxation.solve(now, enough, rounds, steps, tolerance=0.01 * self.gap)
-        return Solved(relaxation, found) if found.value > now.value else solved
+        found = saddle.solve(now, enough, rounds, steps, tolerance=0.01 * self.gap)
+        return Solved(saddle, found) if found.value > now.value else solved
