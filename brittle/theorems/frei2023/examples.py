@@ -199,7 +199,7 @@ class PerturbationScales(Theorem):
 
     def default(self, rng: Generator) -> Instance:
         by_clusters = [self._instance(self.dims[0], each, rng) for each in self.clusters]
-        by_dim = [self._instance(each, self.clusters[0], rng) for each in self.dims]
+        by_dim = [by_clusters[0], *(self._instance(each, self.clusters[0], rng) for each in self.dims[1:])]
         last = by_clusters[-1]
         return Instance(last.data, last.network, {"by clusters": by_clusters, "by dimension": by_dim})
 
