@@ -1,11 +1,13 @@
 """Any nn.Module as a network; a module that is a chain of linear layers and ReLUs becomes exactly that network."""
 
 import copy
+import io
 import math
+import warnings
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 
 from brittle.common.errors import InputError, require, require_count
 from brittle.networks.base import Network
@@ -27,7 +29,7 @@ class Adapter(Network):
     outputs: int = field(init=False)
 
     def __post_init__(self) -> None:
-        module = copy.deepcopy(self.inner).eval().requires_grad_(False)
+        module = _evaluating(self.inner)
         shape = tuple(self.shape) or (_features(module),)
         for size in shape:
             require_count("every length of the input shape", size)
@@ -101,7 +103,10 @@ class Adapter(Network):
 
     def module(self) -> nn.Module:
         """A trainable copy that stays in evaluation mode: no dropout, and fixed statistics where it normalises."""
-        return _Rows(copy.deepcopy(self.inner).requires_grad_(True), self.shape, self.classes).eval()
+        inner = _evaluating(self.inner)
+        for parameter in inner.parameters():
+            parameter.requires_grad_(True)
+        return _Rows(inner, self.shape, self.classes)
 
     def loaded(self, module: nn.Module) -> "Adapter":
         assert isinstance(module, _Rows)
@@ -141,6 +146,25 @@ def as_network(thing: Network | nn.Module, shape: tuple[int, ...] = ()) -> Netwo
     if isinstance(thing, _Rows):
         return as_network(thing.inner, shape or thing.shape)
     return recognised(thing, shape) or Adapter(thing, shape)
+
+
+def _evaluating(module: nn.Module) -> nn.Module:
+    """A copy that is not trained. Exported programs know no modes, and scripted ones no deep copies."""
+    copied = _script_copy(module) if isinstance(module, torch.jit.ScriptModule) else copy.deepcopy(module)
+    if not isinstance(copied, fx.GraphModule):
+        copied.eval()
+    for parameter in copied.parameters():
+        parameter.requires_grad_(False)
+    return copied
+
+
+def _script_copy(module: torch.jit.ScriptModule) -> nn.Module:
+    stream = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # TorchScript is old; the files are still there
+        torch.jit.save(module, stream)
+        stream.seek(0)
+        return torch.jit.load(stream)
 
 
 def _features(module: nn.Module) -> int:

@@ -31,7 +31,7 @@ def recognised(module: nn.Module, shape: tuple[int, ...] = ()) -> TwoLayer | Dee
         layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach() for layer in layers
     ]
     network = of_layers(weights, biases)
-    return network if _agree(network, module, shape) else None
+    return network if agree(network, module, shape) else None
 
 
 def _chain(module: nn.Module) -> list[nn.Linear] | None:
@@ -84,7 +84,7 @@ def _usable(layers: list[nn.Linear]) -> bool:
     return len(types) == 1 and next(iter(types)).is_floating_point
 
 
-def _agree(network: TwoLayer | Deep, module: nn.Module, shape: tuple[int, ...]) -> bool:
+def agree(network: TwoLayer | Deep, module: nn.Module, shape: tuple[int, ...]) -> bool:
     if shape and math.prod(shape) != network.dim:
         return False
     rng = torch.Generator().manual_seed(0)

@@ -3,7 +3,8 @@
 The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c, and where it started W0, b0, v0,
 optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ... A file that brittle did not write may hold
 the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
-between them. The state of any other module is read into a module that the caller builds.
+between them. The state of any other module is read into a module that the caller builds. TorchScript (`.pt`),
+exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; they are read, not written.
 """
 
 from pathlib import Path
@@ -18,6 +19,8 @@ from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep
 from brittle.networks.module_state import KIND, into_module, module_state
+from brittle.networks.onnx_file import load_onnx
+from brittle.networks.programs import archive_kind, load_exported, load_script
 from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
@@ -50,6 +53,9 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
     A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
     unless it is flat.
     """
+    program = _program(path, shape)
+    if program is not None:
+        return program
     tensors, notes = _read(path)
     kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
     unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
@@ -64,9 +70,25 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
         raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from None
 
 
+def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
+    """The network of a file that holds a whole program; None for one that holds arrays."""
+    suffix = Path(path).suffix.lower()
+    if suffix == ".onnx":
+        return load_onnx(path)
+    if suffix not in (".pt", ".pt2"):
+        return None
+    kind = archive_kind(path)
+    require(kind != "tensors" or suffix == ".pt", f"{path}: is not an exported program")
+    load = {"script": load_script, "exported": load_exported}.get(kind)
+    return None if load is None else load(path, shape)
+
+
 def _suffix(path: str | Path) -> str:
     suffix = Path(path).suffix.lower()
-    require(suffix in SUFFIXES, f"{path}: the suffix is '{suffix}'; networks live in {', '.join(SUFFIXES)} files")
+    require(
+        suffix in SUFFIXES,
+        f"{path}: the suffix is '{suffix}'; networks live in {', '.join(SUFFIXES)} files",
+    )
     return suffix
 
 
