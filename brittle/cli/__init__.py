@@ -22,6 +22,8 @@ COMMANDS = {
     "theorems": "List what the papers promise.",
     "check": "Check a theorem on its own instance, on yours, or all of them.",
     "simulate": "Check a theorem at a dimension that nobody could store.",
+    "figures": "List the papers' figures, with what each would cost on this machine.",
+    "reproduce": "Reproduce figures of the papers, resumable and on a cluster.",
     "bench": "Measure speed and tightness against a reference, as ratios.",
 }
 

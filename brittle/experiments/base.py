@@ -7,15 +7,18 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from brittle import __version__
 from brittle.common.errors import require
 from brittle.common.result import Result
+from brittle.experiments.picture import Picture
 
 PRESETS = ("smoke", "quick", "full")
 Params = Mapping[str, Any]  # plain JSON values: one point of the grid
-Point = dict[str, Any]  # plain JSON values: what was measured there
+Point = dict[str, Any]  # plain JSON values: the parameters of a cell and what was measured there
+Seconds = Mapping[str, float]  # by what they were spent on; "cells" is all of it
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,20 @@ class Claim(Result):
 
 @dataclass(frozen=True)
 class FigureResult(Result):
-    """Everything that a figure shows: one point per finished cell, and its claims."""
+    """Everything that a figure shows: one point per finished cell, and its claims.
+
+    `unreached` holds the points whose training did not reach its stop: they are counted, and carry no claim. Two runs
+    of the same code differ in `seconds` and in the `remarks` made of them, in nothing else.
+    """
 
     id: str
     title: str
     preset: str
     points: tuple[Point, ...]
+    unreached: tuple[Point, ...]
     claims: tuple[Claim, ...]
-    seconds: float  # of computing, summed over cells
+    remarks: tuple[str, ...]
+    seconds: Seconds  # of computing, summed over cells
 
     @property
     def holds(self) -> bool:
@@ -44,47 +53,72 @@ class FigureResult(Result):
 
 
 class Experiment(ABC):
-    """A figure. `grid` says which cells a preset has, `measure` runs one of them, `judge` states the claims."""
+    """A figure. `grid` says which cells a preset has, `measure` runs one of them, `judge` states the claims.
+
+    The class's docstring says what is drawn. Figures of one `family` have the same `measure`, written in one module,
+    and share the cells that they have in common.
+    """
 
     id: ClassVar[str]  # paper/figure
     title: ClassVar[str]
+    family: ClassVar[str]
 
     @abstractmethod
     def grid(self, preset: str) -> list[Params]:
-        """The parameters of every cell, seeds included."""
+        """The parameters of every cell; `seed` is one of them."""
 
     @abstractmethod
     def measure(self, params: Params) -> Point:
-        """One cell, by itself: all randomness comes from the seed in its parameters."""
+        """One cell, by itself: all randomness comes from its seed.
+
+        `reached: False` marks a cell whose training missed its stop. Timings go into a dictionary `seconds`.
+        """
 
     @abstractmethod
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        """The paper's claims beside what was measured."""
+        """The paper's claims beside what was measured, from the points that reached their stop (perhaps none)."""
+
+    @abstractmethod
+    def picture(self, points: Sequence[Point]) -> Picture:
+        """What is drawn, from the points that reached their stop (perhaps none)."""
 
     def cost(self, params: Params) -> float:
-        """Seconds that a cell takes on one ordinary core, roughly."""
+        """Seconds that a cell takes on one core of `machine.REFERENCE`, roughly."""
         return 1.0
 
-    def cells(self, preset: str) -> list["Cell"]:
+    def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
+        """What a reader should know beside the claims."""
+        return []
+
+    def cells(self, preset: str, only: Mapping[str, Sequence[Any]] | None = None, first_seed: int = 0) -> list["Cell"]:
+        """The cells of a preset, those alone whose parameters have the values in `only`; seeds count from the first."""
         require(preset in PRESETS, f"preset is {preset!r}; it must be one of {', '.join(PRESETS)}")
-        return [Cell(self.id, dict(params), source_hash(self)) for params in self.grid(preset)]
+        grid = self.grid(preset)
+        for name, values in (only or {}).items():
+            known = sorted({params[name] for params in grid if name in params}, key=str)
+            message = f"--only {name}: {self.id} has {', '.join(map(str, known)) or 'no such parameter'} at {preset}"
+            require(len(known) > 0 and all(value in known for value in values), message)
+            grid = [params for params in grid if params.get(name) in values]
+        code = source_hash(type(self))
+        return [Cell(self.family, {**params, "seed": params["seed"] + first_seed}, code) for params in grid]
 
 
 @dataclass(frozen=True)
 class Cell:
     """One point of a grid, named by a hash of its parameters and of the code that measures it."""
 
-    experiment: str
+    family: str
     params: Params
     code: str
 
     @property
     def key(self) -> str:
-        text = json.dumps([self.experiment, self.params, self.code], sort_keys=True)
+        text = json.dumps([self.family, self.params, self.code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def source_hash(experiment: Experiment) -> str:
-    """Changes when the experiment's file or brittle's version does."""
-    source = inspect.getsource(sys.modules[type(experiment).__module__])
+@lru_cache
+def source_hash(kind: type[Experiment]) -> str:
+    """Changes when brittle's version does, or the file in which `measure` is written."""
+    source = inspect.getsource(sys.modules[kind.measure.__module__])
     return hashlib.sha256(f"{__version__}\n{source}".encode()).hexdigest()[:16]

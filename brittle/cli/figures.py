@@ -1,0 +1,35 @@
+"""brittle figures: the figures that can be reproduced, and what each would cost on this machine."""
+
+from typing import Annotated, Any
+
+import typer
+
+from brittle.cli.console import emit, rows_table
+from brittle.cli.options import JsonFile
+from brittle.experiments.base import PRESETS, Experiment
+from brittle.experiments.machine import slowness
+from brittle.experiments.run import EXPERIMENTS, Plan
+from brittle.report.figure_page import duration
+
+app = typer.Typer(rich_markup_mode=None, help="List the papers' figures, with estimates of their cost here.")
+
+
+@app.command()
+def figures_command(
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes to estimate for.")] = 2,
+    json_file: JsonFile = None,
+) -> None:
+    """List the papers' figures, and how long each preset would take on this machine."""
+    factor = slowness()
+    listed = [_estimate(figure, factor, jobs) for figure in EXPERIMENTS.values()]
+    rows = [[item["id"], item["title"], *(duration(item[preset]["seconds"]) for preset in PRESETS)] for item in listed]
+    emit({"jobs": jobs, "figures": listed}, json_file, rows_table(["figure", "what", *PRESETS], rows))
+
+
+def _estimate(figure: Experiment, factor: float, jobs: int) -> dict[str, Any]:
+    """Wall-clock seconds: the sum over the jobs, or the longest cell."""
+    found: dict[str, Any] = {"id": figure.id, "title": figure.title}
+    for preset in PRESETS:
+        costs = Plan((figure,), preset).costs.values()
+        found[preset] = {"cells": len(costs), "seconds": factor * max(sum(costs) / jobs, max(costs))}
+    return found

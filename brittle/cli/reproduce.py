@@ -1,0 +1,92 @@
+"""brittle reproduce: run a figure's cells, judge its claims, draw it."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from brittle.cli.console import emit, rows_table, say, watching
+from brittle.cli.options import JsonFile, Seed
+from brittle.common.errors import require
+from brittle.common.files import replacing
+from brittle.experiments.base import FigureResult
+from brittle.experiments.machine import slowness
+from brittle.experiments.run import Plan, find
+from brittle.experiments.sweep import engine
+from brittle.report.figure_page import VERDICTS, contents, duration, reproduction
+from brittle.report.figures import write_figure
+
+app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")
+
+
+@app.command()
+def reproduce_command(
+    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="An id of `brittle figures`, a paper, or all.")],
+    preset: Annotated[str, typer.Option("--preset", help="smoke, quick or full.")] = "quick",
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Finished cells and figures.")] = Path("out"),
+    engine_name: Annotated[str, typer.Option("--engine", help="local, or dask://host:port.")] = "local",
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")] = os.cpu_count() or 1,
+    only: Annotated[
+        list[str] | None, typer.Option("--only", metavar="NAME=V,V", help="Only cells with these parameters.")
+    ] = None,
+    seed: Seed = 0,
+    page: Annotated[
+        Path | None, typer.Option("--page", metavar="FILE", help="Also write the page of all figures in DIR here.")
+    ] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Run what is not in DIR yet, judge the claims, and write PNG, SVG, CSV, JSON and HTML. Stop and go on at will."""
+    plan = Plan(tuple(find(figure)), preset, _selection(only or []), seed)
+    place = engine(engine_name, jobs)
+    say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
+    results = []
+    with watching(figure) as watch:
+        for result in plan.run(out, place, watch):
+            say(f"wrote {write_figure(result, out)}")
+            results.append(result)
+    _write_page(out / "reproduction.md", out)
+    if page is not None:
+        _write_page(page, out)
+    content = {"preset": preset, "holds": all(each.holds for each in results), "figures": results}
+    emit(content, json_file, _claims(results))
+    for result in results if json_file != "-" else ():
+        _remark(result)
+    raise typer.Exit(0 if content["holds"] else 1)
+
+
+def _selection(only: list[str]) -> dict[str, list[Any]]:
+    """`alpha=.5,.8` as {"alpha": [0.5, 0.8]}."""
+    chosen = {}
+    for text in only:
+        name, equals, values = text.partition("=")
+        require(bool(name and equals and values), f"--only is {text!r}; write NAME=VALUE,VALUE")
+        chosen[name] = [_value(value) for value in values.split(",")]
+    return chosen
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)
+
+
+def _write_page(path: Path, folder: Path) -> None:
+    with replacing(path) as stream:
+        stream.write(reproduction(contents(folder)).encode())
+
+
+def _claims(results: list[FigureResult]) -> Any:
+    rows = [[each.id, claim.text, claim.measured, VERDICTS[claim.holds]] for each in results for claim in each.claims]
+    return rows_table(["figure", "claim", "measured", "verdict"], rows)
+
+
+def _remark(result: FigureResult) -> None:
+    if result.unreached:
+        total = len(result.points) + len(result.unreached)
+        say(f"{result.id}: {len(result.unreached)} of {total} cells missed their stop and carry no claim")
+    for remark in result.remarks:
+        say(f"{result.id}: {remark}")

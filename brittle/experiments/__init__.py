@@ -1,0 +1,19 @@
+"""The papers' figures: one experiment each, a grid of cells that can stop at any time and go on later."""
+
+from brittle.experiments.base import Cell, Claim, Experiment, FigureResult
+from brittle.experiments.run import EXPERIMENTS, Plan, find, reproduce
+from brittle.experiments.sweep import Dask, Engine, Local
+
+__all__ = [
+    "EXPERIMENTS",
+    "Cell",
+    "Claim",
+    "Dask",
+    "Engine",
+    "Experiment",
+    "FigureResult",
+    "Local",
+    "Plan",
+    "find",
+    "reproduce",
+]

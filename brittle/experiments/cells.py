@@ -1,0 +1,76 @@
+"""Each finished cell is one file: what is in the folder is skipped, what crashed is run again."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from brittle.common.errors import InputError
+from brittle.common.files import write_json
+from brittle.common.result import jsonable
+from brittle.experiments.base import Cell, Experiment, FigureResult, Point, Seconds
+from brittle.experiments.sweep import Engine, Local, Measured, Work
+
+
+def finished_cells(
+    cells: list[Cell], folder: Path, work: Work, engine: Engine | None = None
+) -> Iterator[tuple[Cell, Measured | Exception]]:
+    """Every cell once, in whatever order: those in the folder first, the others as they are measured and written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error})") from None
+    cells = list({cell.key: cell for cell in cells}.values())
+    done = saved(folder, cells)
+    yield from ((cell, done[cell.key]) for cell in cells if cell.key in done)
+    missing = [cell for cell in cells if cell.key not in done]
+    for cell, outcome in (engine or Local()).run(work, missing):
+        if not isinstance(outcome, Exception):
+            write_json(_file(folder, cell), {"family": cell.family, "params": dict(cell.params), **outcome})
+        yield cell, outcome
+
+
+def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: list[Measured]) -> FigureResult:
+    """The figure: its points, its claims, and the cells that missed their stop."""
+    points = [{**cell.params, **each["measured"]} for cell, each in zip(cells, measured, strict=True)]
+    good = [point for point in points if point.get("reached") is not False]
+    seconds = _summed([each["seconds"] for each in measured])
+    return FigureResult(
+        id=experiment.id,
+        title=experiment.title,
+        preset=preset,
+        points=tuple(good),
+        unreached=tuple(point for point in points if point.get("reached") is False),
+        claims=tuple(experiment.judge(good)),
+        remarks=tuple(experiment.remarks(good, seconds)),
+        seconds=seconds,
+    )
+
+
+def timed(experiment: Experiment, cell: Cell) -> Measured:
+    """What was measured, apart from how long it took."""
+    begun = time.perf_counter()
+    measured: Point = jsonable(experiment.measure(cell.params))
+    seconds = measured.pop("seconds", {})
+    return {"measured": measured, "seconds": {"cells": time.perf_counter() - begun, **seconds}}
+
+
+def saved(folder: Path, cells: list[Cell]) -> dict[str, Measured]:
+    """The cells that are in the folder, by their key; a damaged file counts as absent."""
+    found = {}
+    for cell in cells:
+        try:
+            content = json.loads(_file(folder, cell).read_text())
+            found[cell.key] = {"measured": dict(content["measured"]), "seconds": dict(content["seconds"])}
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+    return found
+
+
+def _file(folder: Path, cell: Cell) -> Path:
+    return folder / f"{cell.key}.json"
+
+
+def _summed(all_seconds: list[Seconds]) -> Seconds:
+    names = dict.fromkeys(name for seconds in all_seconds for name in seconds)
+    return {name: sum(seconds.get(name, 0.0) for seconds in all_seconds) for name in names}

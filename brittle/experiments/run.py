@@ -1,0 +1,102 @@
+"""Every figure by its name, and what it takes to reproduce one."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from brittle.common.errors import InputError, require
+from brittle.common.progress import Progress, Watch, silent
+from brittle.experiments import frei_clusters, vardi_universal
+from brittle.experiments.base import Cell, Experiment, FigureResult, source_hash
+from brittle.experiments.cells import concluded, finished_cells, saved, timed
+from brittle.experiments.sweep import Engine, Measured
+
+FAMILIES = (vardi_universal, frei_clusters)
+EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for family in FAMILIES for figure in family.FIGURES}
+
+
+def find(name: str) -> list[Experiment]:
+    """A figure by its id, all figures of a paper, or `all`."""
+    if name == "all":
+        return list(EXPERIMENTS.values())
+    found = [figure for key, figure in EXPERIMENTS.items() if name in (key, key.split("/")[0])]
+    require(len(found) > 0, f"no figure is called {name!r}; there are all, {', '.join(EXPERIMENTS)}")
+    return found
+
+
+def run_cell(cell: Cell) -> Measured:
+    """What a worker does, in this process or on another machine."""
+    experiment = next((figure for figure in EXPERIMENTS.values() if figure.family == cell.family), None)
+    known = experiment is not None and source_hash(type(experiment)) == cell.code
+    require(known, f"this worker's brittle has other code for {cell.family} than the run that asks for it")
+    assert experiment is not None
+    return timed(experiment, cell)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Figures at a preset, with the cells that each of them needs; one sweep runs them all."""
+
+    experiments: tuple[Experiment, ...]
+    preset: str
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    first_seed: int = 0
+
+    @cached_property
+    def cells(self) -> dict[str, list[Cell]]:
+        """By figure, the longest first within a figure: the last ones to end are then short."""
+        return {
+            figure.id: sorted(
+                figure.cells(self.preset, self.only, self.first_seed), key=lambda cell: -figure.cost(cell.params)
+            )
+            for figure in self.experiments
+        }
+
+    @cached_property
+    def costs(self) -> dict[str, float]:
+        """Seconds on one core of the reference machine, by the key of the cell; shared cells count once."""
+        return {cell.key: figure.cost(cell.params) for figure in self.experiments for cell in self.cells[figure.id]}
+
+    def cost(self, folder: str | Path | None = None) -> float:
+        """Of the cells that are not in the folder."""
+        together = [cell for cells in self.cells.values() for cell in cells]
+        done = {} if folder is None else saved(cells_folder(folder), together)
+        return sum(seconds for key, seconds in self.costs.items() if key not in done)
+
+    def run(self, folder: str | Path, engine: Engine | None = None, watch: Watch = silent) -> Iterator[FigureResult]:
+        """Every figure as soon as its cells are there. Cells that fail do not keep the others from being measured."""
+        together = [cell for cells in self.cells.values() for cell in cells]
+        outcomes: dict[str, Measured | Exception] = {}
+        waiting, total, spent = list(self.experiments), sum(self.costs.values()) or 1.0, 0.0
+        for cell, outcome in finished_cells(together, cells_folder(folder), run_cell, engine):
+            outcomes[cell.key] = outcome
+            spent += self.costs[cell.key]
+            watch(Progress(min(1.0, spent / total), f"{len(outcomes)} of {len(self.costs)} cells"))
+            ready = [figure for figure in waiting if all(cell.key in outcomes for cell in self.cells[figure.id])]
+            waiting = [figure for figure in waiting if figure not in ready]
+            yield from (result for figure in ready if (result := self._concluded(figure, outcomes)) is not None)
+        failures = [(cell, outcomes[cell.key]) for cell in together if isinstance(outcomes.get(cell.key), Exception)]
+        if failures:
+            cell, error = failures[0]
+            message = f"{len(failures)} of {len(together)} cells failed (the others are kept), the first: "
+            raise InputError(f"{message}{cell.family} {dict(cell.params)}: {error}")
+
+    def _concluded(self, figure: Experiment, outcomes: Mapping[str, Measured | Exception]) -> FigureResult | None:
+        """In the order of the grid; None where a cell failed."""
+        cells = figure.cells(self.preset, self.only, self.first_seed)
+        measured = [each for cell in cells if not isinstance(each := outcomes[cell.key], Exception)]
+        return concluded(figure, self.preset, cells, measured) if len(measured) == len(cells) else None
+
+
+def reproduce(
+    experiment: Experiment, preset: str, folder: str | Path, engine: Engine | None = None, watch: Watch = silent
+) -> FigureResult:
+    """One figure: run the cells that are not in the folder yet, and conclude."""
+    return next(iter(list(Plan((experiment,), preset).run(folder, engine, watch))))
+
+
+def cells_folder(folder: str | Path) -> Path:
+    """Figures that are written into one folder share their cells."""
+    return Path(folder) / "cells"

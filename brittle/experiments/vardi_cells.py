@@ -1,0 +1,108 @@
+"""One network on sphere data, trained to loss 1e-30 or solved for a KKT point, and the direction that flips its margin.
+
+A change in this file makes every finished cell of the family stale: claims and drawings live in `vardi_universal`.
+"""
+
+import math
+
+import torch
+
+from brittle.attacks import Universal
+from brittle.common.errors import InputError
+from brittle.experiments.base import Experiment, Params, Point
+from brittle.margin import Status, solve
+from brittle.networks import Network, PyTorch, TwoLayer
+from brittle.settings import Data, Sphere
+from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
+
+LOSS = 1e-30
+SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
+TIMED_ITERATIONS = 3
+
+
+class UniversalCells(Experiment):
+    """Cells `dim`, `alpha` (n = d^α), `width`, `seed`, and `at`: "flow" or "kkt"."""
+
+    family = "vardi2022/universal"
+
+    def measure(self, params: Params) -> Point:
+        rng = torch.Generator().manual_seed(params["seed"])
+        data = Sphere(params["dim"]).sample(examples(params), rng)
+        start = PyTorch().draw(params["dim"], params["width"], rng)
+        return at_kkt_point(start, data) if params["at"] == "kkt" else after_flow(start, data)
+
+    def cost(self, params: Params) -> float:
+        """Gradient evaluations by flow grow with n/d; a KKT point costs about n^2.6, here fitted to sphere data."""
+        n, d = examples(params), params["dim"]
+        evaluations = 120 + 500 * n / d
+        flow = evaluations * 6e-9 / 30 * n * min(n, d) * params["width"]
+        return 0.1 + (0.1 * flow + 5e-6 * n**2.6 if params["at"] == "kkt" else flow)
+
+
+def examples(params: Params) -> int:
+    return round(params["dim"] ** params["alpha"])
+
+
+def after_flow(start: TwoLayer, data: Data) -> Point:
+    training = Flow(until=Loss(LOSS)).train(start, data)
+    return {
+        "reached": training.reached,
+        "log_loss": training.log_loss,
+        "gradient_evaluations": training.gradient_evaluations,
+        "recipe_iterations": recipe_iterations(training),
+        **_margin_set(training.network, data),
+        "seconds": {"recipe": recipe_iterations(training) * _iteration_seconds(start, data)},
+    }
+
+
+def at_kkt_point(start: TwoLayer, data: Data) -> Point:
+    """The start is walked to log-loss -3 only: its activation patterns are all that the solver takes from it."""
+    begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data)
+    assert isinstance(begun.network, TwoLayer)
+    try:
+        point = solve(begun.network, data)
+    except InputError as error:
+        return {"reached": False, "why": str(error)}
+    return {
+        "reached": point.status is Status.SOLVED,
+        "stationarity": point.residual.stationarity,
+        "neurons": point.neurons,
+        "with_multiplier": float((point.multipliers > 0).double().mean()),
+        **_margin_set(point.network, data),
+    }
+
+
+def _margin_set(network: Network, data: Data) -> Point:
+    """The examples on the margin, and the smallest c at which x - y c z/‖z‖ flips them all at once."""
+    found = Universal(margin_slack=SLACK).run(network, data)
+    margins = network.margins(data.X, data.y)
+    assert isinstance(network, TwoLayer)
+    norm = math.sqrt(float(network.squared_norm))
+    return {
+        "examples": len(data),
+        "normalised_margin": float(margins.min()) / norm**2,
+        "on_margin": int(found.considered.sum()),
+        "share_on_margin": float(found.considered.double().mean()),
+        "off_margin": len(data) - int(found.considered.sum()),
+        "size": found.smallest,
+        "ratio": found.smallest / math.sqrt(data.dim),
+    }
+
+
+def recipe_iterations(training: Training, recipe: Recipe | None = None) -> int:
+    """How many iterations the paper's schedule needs to get there.
+
+    In its own time t flow has d ln L/dt = -L‖∇ ln L‖², and ‖∇ ln L‖ ≈ 2 ln(1/L)/‖θ‖ by Euler's identity once the
+    margins are nearly equal, so t ≈ ‖θ‖²/(4 L ln² L). The schedule has walked t = every·rate·(growth^(k/every) - 1)/
+    (growth - 1) after k iterations.
+    """
+    recipe = Recipe() if recipe is None else recipe
+    log_time = 2 * math.log(training.norm) - math.log(4) - training.log_loss - 2 * math.log(-training.log_loss)
+    walked = log_time + math.log((recipe.growth - 1) / (recipe.every * recipe.rate))
+    return round(recipe.every * max(walked, 0.0) / math.log(recipe.growth))
+
+
+def _iteration_seconds(start: TwoLayer, data: Data) -> float:
+    recipe = Recipe(until=Steps(TIMED_ITERATIONS))
+    batch = data.take(torch.arange(min(len(data), recipe.batch)))
+    return recipe.train(start, batch).seconds / TIMED_ITERATIONS
