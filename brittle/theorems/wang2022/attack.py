@@ -170,10 +170,10 @@ class OneStepWithoutConstants(Theorem):
     claim: ClassVar = "where the gradient changes by less than itself, the step η = -2f/((1-ρ)‖∇f‖²) flips"
     applies_to: ClassVar = "any two-layer ReLU network and any examples"
 
-    dim: int = 784
-    width: int = 4000
+    dim: int = 3000
+    width: int = 2000
     radius: float = 1.0
-    examples: int = 10
+    examples: int = 5
 
     def default(self, rng: Generator) -> Instance:
         return lazy_instance(self.dim, self.width, self.radius, self.examples, 2, rng)

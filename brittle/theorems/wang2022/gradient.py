@@ -114,7 +114,7 @@ class PrintedLongGradient(LongGradient):
     def note(self) -> str:
         return (
             "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
-            "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10"
+            "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10 (-1.1 at γ = .1)"
         )
 
 

@@ -1,0 +1,412 @@
+"""wang2022 on small instances, with one hypothesis broken at a time, and against brute force."""
+
+import itertools
+import math
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import torch
+from scipy import stats
+
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+from brittle.theorems import Instance, Outcome, Theorem, check_default, check_instance, check_many
+from brittle.theorems.wang2022 import (
+    THEOREMS,
+    BoundedOutput,
+    Cone,
+    FewUnstable,
+    GradientChange,
+    NoRobustLazyNetwork,
+    OneStepFlips,
+    OneStepWithoutConstants,
+    PrintedCountingStep,
+    PrintedFixedDirection,
+    PrintedLongGradient,
+    PrintedUnstable,
+    RareCrossing,
+    RareCrossingNearby,
+    SoundCountingStep,
+    SoundFixedDirection,
+    SoundLongGradient,
+    SubsetOfFlips,
+)
+from brittle.theorems.wang2022.attack import first_open_dim, one_step, segment_change
+from brittle.theorems.wang2022.ball import Ball, lazy_instance
+from brittle.theorems.wang2022.change import from_above
+from brittle.theorems.wang2022.gradient import (
+    _shortest,
+    drawn_gradient,
+    printed_last_term,
+    shortest_gradient,
+    sound_last_term,
+)
+from brittle.theorems.wang2022.neurons import CHANGES, displaced
+from brittle.theorems.wang2022.output import LARGEST_OUTPUT, output_bound
+
+BALL = {"dim": 60, "width": 400, "radius": 0.5}
+LONG = {"dim": 200, "width": 2000, "radius": 0.5, "gamma": 0.5, "examples": 1}
+SWEEP = {"dims": (16, 25, 36), "networks": 2, "examples": 5}
+SMALL = [
+    (OneStepFlips(**SWEEP), Outcome.SCALING_ONLY),
+    (OneStepWithoutConstants(dim=1000, width=500, examples=3), Outcome.CONFIRMED),
+    (NoRobustLazyNetwork(**SWEEP), Outcome.SCALING_ONLY),
+    (Cone(dim=30, width=100), Outcome.CONFIRMED),
+    (FewUnstable(**BALL), Outcome.CONFIRMED),
+    (PrintedUnstable(**BALL, size=0.13), Outcome.VIOLATED),
+    (BoundedOutput(**BALL), Outcome.CONFIRMED),
+    (RareCrossing(), Outcome.CONFIRMED),
+    (RareCrossingNearby(), Outcome.CONFIRMED),
+    (PrintedLongGradient(**LONG), Outcome.CONFIRMED),
+    (SoundLongGradient(**LONG), Outcome.CONFIRMED),
+    (SubsetOfFlips(width=4000), Outcome.VIOLATED),
+    (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.INCONCLUSIVE),
+    (SoundFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.CONFIRMED),
+    (GradientChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
+    (PrintedCountingStep(), Outcome.VIOLATED),
+    (SoundCountingStep(), Outcome.CONFIRMED),
+]
+
+
+@cache
+def default_of(theorem: Theorem) -> Instance:
+    return theorem.default(torch.Generator().manual_seed(0))
+
+
+def test_every_theorem_has_a_small_instance():
+    assert {type(theorem) for theorem, _ in SMALL} == {type(theorem) for theorem in THEOREMS}
+
+
+@pytest.mark.parametrize(("theorem", "outcome"), SMALL, ids=[theorem.id for theorem, _ in SMALL])
+def test_the_verdict_is_the_known_one(theorem, outcome):
+    verdict = check_instance(theorem, default_of(theorem))
+    assert verdict.failed == []
+    assert verdict.verdict is outcome, verdict.advice
+    if theorem.flaw:
+        assert "as printed it is" in verdict.advice
+        assert theorem.repaired in verdict.advice
+
+
+def with_network(instance: Instance, **changes) -> Instance:
+    return replace(instance, network=replace(instance.two_layer, **changes))
+
+
+def longer(instance: Instance) -> Instance:
+    return replace(instance, data=Data(1.01 * instance.data.X, instance.data.y))
+
+
+def biased(instance: Instance) -> Instance:
+    return with_network(instance, b=instance.two_layer.b + 1e-9)
+
+
+def uneven(instance: Instance) -> Instance:
+    return with_network(instance, v=1.001 * instance.two_layer.v)
+
+
+def broad(instance: Instance) -> Instance:
+    network = instance.two_layer
+    start = network if network.start is None else network.start
+    shift = 1.2 * start.W
+    return with_network(instance, W=network.W - start.W + shift, start=replace(start, W=shift, start=None))
+
+
+def away(instance: Instance) -> Instance:
+    W = instance.two_layer.W.clone()
+    W[0, 0] += 20.0 / math.sqrt(len(W))
+    return with_network(instance, W=W)
+
+
+def same(instance: Instance) -> Instance:
+    return instance
+
+
+ON_BALL = [
+    (longer, "deviation of ‖x‖ from 1"),
+    (biased, "largest bias"),
+    (uneven, "deviation of the output weights from 1/√m"),
+    (broad, "variance of the start, in standard errors from 1"),
+    (away, "distance from the start times √m"),
+]
+IN_BALL = [
+    FewUnstable(**BALL),
+    BoundedOutput(**BALL),
+    PrintedLongGradient(**LONG),
+    SoundLongGradient(**LONG),
+    PrintedFixedDirection(dim=300, width=1000, gamma=0.4),
+    SoundFixedDirection(dim=300, width=1000, gamma=0.4),
+    GradientChange(dim=25, width=2300),
+    OneStepFlips(**SWEEP),
+    NoRobustLazyNetwork(**SWEEP),
+]
+BREAKS = [
+    *((theorem, *row) for theorem in IN_BALL for row in ON_BALL),
+    (FewUnstable(**BALL, size=0.6), same, "size of δ"),
+    (PrintedUnstable(**BALL, size=0.6), same, "size of δ"),
+    (RareCrossing(size=0.6), same, "size of δ"),
+    (RareCrossing(), longer, "deviation of ‖x‖ from 1"),
+    (RareCrossingNearby(), longer, "deviation of ‖x‖ from 1"),
+    (RareCrossingNearby(epsilon=2.0), same, "ε"),
+    (RareCrossingNearby(size=0.6), same, "size of δ"),
+    (PrintedLongGradient(**LONG | {"dim": 60}), same, "dimension beside 25 ln(8/γ)"),
+    (SoundLongGradient(**LONG | {"dim": 60}), same, "dimension beside 25 ln(8/γ)"),
+    (PrintedLongGradient(**LONG | {"width": 20}), same, "√(2ln(4/γ)/m) + ln(4/γ)/m"),
+    (SoundFixedDirection(dim=300, width=1000, gamma=0.4, size_constant=1e-3), same, "1/d beside R√(2 ln d)"),
+    (SoundFixedDirection(dim=20, width=1000, gamma=0.01), same, "dimension beside ln(m/γ)ln(1/γ)"),
+    (GradientChange(dim=25, width=2000), same, "width beside d^2.4"),
+    (GradientChange(dim=16, width=800), same, "dimension beside ln²(4/γ)"),
+    (SubsetOfFlips(dim=10, draws=1), same, "dimension beside ln(2m/γ)"),
+    (PrintedCountingStep(width=1000), same, "width beside max(58, d^2.4)"),
+    (SoundCountingStep(dim=1, width=58), same, "dimension"),
+    (Cone(dim=30, width=100), biased, "largest bias"),
+    (Cone(dim=30, width=100, scale=-1.0), same, "scale r"),
+    (OneStepWithoutConstants(dim=5, width=8), lambda instance: bent(), "ρ on the segment"),
+]
+
+
+def bent() -> Instance:
+    """f(x) = 2φ(x1) - φ(x1 - ½) + ... bends back before it reaches zero: the gradient changes by more than itself."""
+    W = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double()
+    network = TwoLayer(W, torch.tensor([0.0, 0.5]).double(), torch.tensor([1.0, 3.0]).double())
+    return Instance(Data(torch.tensor([[1.0, 0.0]]).double(), torch.ones(1).double()), network)
+
+
+@pytest.mark.parametrize(("theorem", "breaking", "name"), BREAKS)
+def test_breaking_one_hypothesis_names_exactly_that_one(theorem, breaking, name):
+    verdict = check_instance(theorem, breaking(default_of(theorem)))
+    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.failed == [name]
+
+
+def test_a_flat_output_has_no_step(rng):
+    network = TwoLayer(torch.eye(2).double(), torch.zeros(2).double(), torch.ones(2).double())
+    verdict = check_instance(
+        OneStepWithoutConstants(), Instance(Data(-torch.ones(1, 2).double(), torch.ones(1).double()), network)
+    )
+    assert set(verdict.failed) == {"smallest |f(x)|", "smallest ‖∇f(x)‖", "ρ on the segment"}
+
+
+@pytest.fixture
+def ball(rng) -> Ball:
+    return Ball(lazy_instance(12, 40, 2.0, 4, 0, rng), 2.0)
+
+
+def somewhere(ball: Ball, rng: torch.Generator) -> TwoLayer:
+    """A random network on the surface of the ball."""
+    moves = torch.randn(ball.start.W.shape, generator=rng, dtype=torch.float64)
+    return replace(ball.start, W=ball.start.W + ball.reach * moves / moves.norm(dim=1, keepdim=True))
+
+
+def test_no_network_of_the_ball_exceeds_the_largest_output_and_one_attains_it(ball, rng):
+    X, most = ball.instance.data.X, ball.largest_output()
+    for _ in range(50):
+        assert bool((somewhere(ball, rng).logits(X).abs() <= most + 1e-12).all())
+    extremes = []
+    for sign in (1, -1):
+        pushed = [ball.start.W + sign * ball.reach * ball.start.v.sign()[:, None] * x for x in X]
+        outputs = [replace(ball.start, W=W).logits(x[None])[0] for W, x in zip(pushed, X, strict=True)]
+        extremes.append(torch.stack(outputs).abs())
+    torch.testing.assert_close(torch.maximum(*extremes), most)
+
+
+def test_only_unstable_neurons_change_sign(ball, rng):
+    X, unstable = ball.instance.data.X, ball.unstable()
+    seen = torch.zeros_like(unstable)
+    for _ in range(200):
+        seen |= (somewhere(ball, rng).preactivations(X) > 0) != (ball.inputs > 0)
+    assert not bool((seen & ~unstable).any())
+    pushed = torch.stack(
+        [(ball.start.W - ball.reach * z.sign()[:, None] * x) @ x for x, z in zip(X, ball.inputs, strict=True)]
+    )
+    inner = ball.inputs.abs() < 0.99 * ball.reach
+    assert bool((((pushed > 0) != (ball.inputs > 0)) | ~inner).all())
+
+
+def test_the_change_in_a_direction_is_bounded_from_above(ball, rng):
+    X = ball.instance.data.X
+    moved, r = displaced(X, 0.4), torch.roll(X, 2, dims=1)
+    most = from_above(ball, moved, r)
+    ones = torch.ones(len(X)).double()
+    for _ in range(200):
+        network = somewhere(ball, rng)
+        change = (r * (network.logit_gradients(X, ones) - network.logit_gradients(moved, ones))).sum(1)
+        assert bool((change <= most + 1e-12).all())
+
+
+def test_a_displacement_has_its_size_and_is_tangent(ball):
+    X = ball.instance.data.X
+    delta = displaced(X, 0.3) - X
+    torch.testing.assert_close(delta.norm(dim=1), torch.full((4,), 0.3).double())
+    assert float((delta * X).sum(1).abs().max()) < 1e-12
+
+
+def test_the_search_for_a_short_gradient_lies_between_the_best_subset_and_the_start(rng):
+    for _ in range(20):
+        fixed = torch.randn(5, generator=rng, dtype=torch.float64)
+        movable = torch.randn(7, 5, generator=rng, dtype=torch.float64)
+        chosen = torch.rand(7, generator=rng) < 0.5
+        subsets = torch.tensor(list(itertools.product([0.0, 1.0], repeat=7))).double()
+        best = float((fixed + subsets @ movable).norm(dim=1).min())
+        found = _shortest(fixed, movable, chosen, 0.0)
+        assert best - 1e-12 <= found <= float((fixed + chosen.double() @ movable).norm()) + 1e-12
+
+
+def test_the_shortest_gradient_is_no_longer_than_the_start_allows(ball):
+    X = ball.instance.data.X
+    start = ball.start.logit_gradients(X, torch.ones(len(X)).double())
+    across = start - (start * X).sum(1, keepdim=True) * X
+    for row in range(len(X)):
+        assert shortest_gradient(ball, row) <= float(across[row].norm()) + 1e-12
+
+
+def test_drawn_gradients_follow_the_law_of_explicit_ones(rng):
+    """Without a ball to move in, both are √(k/m)·χ."""
+    drawn = [drawn_gradient(30, 50, 0.0, rng) for _ in range(300)]
+    explicit = [shortest_gradient(Ball(lazy_instance(30, 50, 0.0, 1, 0, rng), 0.0), 0) for _ in range(300)]
+    assert stats.ks_2samp(drawn, explicit).pvalue > 1e-3
+
+
+def test_the_sound_term_covers_every_subset(rng):
+    """With few neurons all subsets can be tried: the union bound holds, and a fixed subset obeys the printed term."""
+    dim, width, radius, gamma = 20, 40, 1.5, 0.2
+    limit, exceeded = sound_last_term(dim, width, radius, gamma), 0
+    for _ in range(100):
+        k = int((torch.randn(width, generator=rng).abs() <= radius / math.sqrt(width)).sum())
+        G = torch.randn(k, dim - 1, generator=rng, dtype=torch.float64) / math.sqrt(width)
+        subsets = torch.tensor(list(itertools.product([0.0, 1.0], repeat=min(k, 14)))).double()
+        exceeded += float((subsets @ G[: subsets.shape[1]]).norm(dim=1).max()) > limit
+    assert exceeded <= 100 * gamma / 2
+
+
+def test_the_numbers_of_the_specification():
+    assert output_bound(10_000, 1.0, 0.01) == pytest.approx(4.36, abs=5e-3)
+    assert PrintedLongGradient().least(784, 10_000) == pytest.approx(7.21, abs=5e-3)
+    assert PrintedLongGradient(radius=10.0, gamma=0.1).least(784, 100_000) == pytest.approx(-1.1, abs=0.05)
+    assert sound_last_term(784, 10_000, 1.0, 0.01) > printed_last_term(784, 10_000, 1.0, 0.01)
+
+
+def test_a_negative_bound_on_a_norm_is_vacuous(rng):
+    verdict = check_default(PrintedLongGradient(dim=200, width=400, radius=5.0, examples=1), rng)
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert "vacuous" in verdict.advice
+
+
+def test_failures_of_b4_are_binomial(rng):
+    theorem = FewUnstable(width=200, radius=2.0, gamma=0.5)
+    limit = math.floor(2.0 / math.sqrt(200) * 200 + math.sqrt(200 * math.log(2) / 2))
+    share = math.erf(2.0 / math.sqrt(200) / math.sqrt(2))
+    trials = check_many(theorem, 20_000, rng)
+    assert stats.binomtest(trials.failures, 20_000, float(stats.binom.sf(limit, 200, share))).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("theorem", [RareCrossing(size=0.3), RareCrossingNearby(size=0.3, epsilon=3e-3, reach=0.1)])
+def test_sign_changes_happen_as_often_as_computed(theorem, rng):
+    exact = check_instance(theorem, default_of(theorem)).measured[CHANGES]
+    trials = check_many(theorem, 50_000, rng)
+    assert stats.binomtest(trials.failures, 50_000, exact).pvalue > 1e-3
+
+
+def test_a_crossed_neuron_really_changes_sign_near_its_edge(rng):
+    """Inside the edge a pair (w, δ') that changes the sign is built; outside none exists."""
+    theorem = RareCrossingNearby(dim=6, size=0.3, epsilon=0.05, reach=0.1)
+    p = torch.zeros(6).double()
+    p[0] = 1 - theorem.size
+    for _ in range(100):
+        w = torch.randn(6, generator=rng, dtype=torch.float64)
+        inside = bool(w[0].abs() <= theorem._edge(float(w[1:].norm())))
+        toward = w - theorem.reach * w[0].sign() * p / p.norm()  # the nearest that w·p comes to zero
+        crosses = bool((toward @ p) * w[0] <= 0) or bool((toward @ p).abs() <= theorem.epsilon * toward.norm())
+        assert inside or not crosses
+
+
+@pytest.mark.parametrize(
+    "theorem",
+    [BoundedOutput(**BALL), PrintedLongGradient(**LONG), SoundLongGradient(**LONG), FewUnstable(**BALL)],
+    ids=lambda theorem: theorem.id,
+)
+def test_lemmas_hold_over_many_draws(theorem, rng):
+    trials = check_many(theorem, 200, rng)
+    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.promised_failure_rate == theorem.gamma
+
+
+def test_trials_are_reproducible():
+    runs = [check_many(RareCrossing(), 500, torch.Generator().manual_seed(3)).failures for _ in range(2)]
+    assert runs[0] == runs[1]
+
+
+def test_the_change_on_the_segment_is_that_of_a_fine_walk(rng):
+    instance = lazy_instance(20, 60, 1.0, 6, 0, rng)
+    network, ones = instance.two_layer, torch.ones(1).double()
+    for x in instance.data.X:
+        rho = segment_change(network, x)
+        if not rho < 1:
+            continue
+        output, g = network.logits(x[None]), network.logit_gradients(x[None], ones)[0]
+        delta = -2 * output * g / ((1 - rho) * g.square().sum())
+        walk = x + torch.linspace(0, 1, 20_001).double()[:, None] * delta
+        seen = (network.logit_gradients(walk, torch.ones(20_001).double()) - g).norm(dim=1).max() / g.norm()
+        assert float(seen) == pytest.approx(rho, abs=1e-9)
+
+
+def test_one_step_crosses_exactly_at_its_size(rng):
+    instance = lazy_instance(30, 200, 1.0, 5, 0, rng)
+    network, X = instance.two_layer, instance.data.X
+    sizes = one_step(network, X)
+    output = network.logits(X)
+    gradient = network.logit_gradients(X, output.sign())
+    rays = -gradient / gradient.norm(dim=1, keepdim=True)
+    before = network.logits(X + 0.999 * sizes["‖δ‖"][:, None] * rays) * output.sign()
+    after = network.logits(X + 1.001 * sizes["‖δ‖"][:, None] * rays) * output.sign()
+    assert bool((before > 0).all())
+    assert bool((after < 0).all())
+
+
+def test_exponents_come_with_errors_and_the_confounder():
+    theorem = OneStepFlips(**SWEEP)
+    verdict = check_instance(theorem, default_of(theorem))
+    by_name = {each.measure: each for each in verdict.scaling}
+    assert by_name["‖∇f‖"].claimed == 0.5
+    assert by_name["‖∇f‖"].fitted == pytest.approx(0.5, abs=0.25)
+    assert by_name["|f|"].confounder
+    assert all(each.standard_error >= 0 and len(each.points) == 3 for each in verdict.scaling)
+    assert "confounder" in verdict.advice
+
+
+def test_one_network_alone_has_no_exponent():
+    theorem = OneStepFlips(**SWEEP)
+    verdict = check_instance(theorem, replace(default_of(theorem), facts={}))
+    assert verdict.verdict is Outcome.SCALING_ONLY
+    assert verdict.scaling == ()
+    assert "no exponent" in verdict.advice
+
+
+@pytest.mark.parametrize("dim", [5, 100, 784, 10**6])
+def test_no_width_satisfies_the_range_with_constants_of_one(dim):
+    assert math.isnan(OneStepFlips(dim=dim).solve_for("width").least)
+
+
+def test_the_range_of_widths_opens_at_three_million():
+    edge = first_open_dim()
+    assert 2.4 * math.log(edge) == pytest.approx(edge**0.24, rel=1e-6)
+    solution = OneStepFlips(dim=math.ceil(edge) + 10).solve_for("width")
+    assert solution.least <= solution.most
+
+
+def test_b9_begins_to_bite_beyond_any_computer():
+    solution = GradientChange().solve_for("dim")
+    assert 1e20 < solution.least < 1e26
+
+
+@pytest.mark.parametrize("dim", [784, 10**5, 7 * 10**5])
+def test_the_counting_step_fails_as_printed_and_holds_when_nothing_is_dropped(dim):
+    width, instance = math.ceil(dim**2.4), default_of(SoundCountingStep())
+    instance = replace(instance, data=replace(instance.data, truth=replace(instance.data.truth, dim=dim)))
+    assert check_instance(PrintedCountingStep(width=width), instance).verdict is Outcome.VIOLATED
+    assert check_instance(SoundCountingStep(width=width), instance).verdict is Outcome.CONFIRMED
+
+
+def test_the_ball_may_be_measured_where_no_start_is_known(rng):
+    instance = lazy_instance(60, 400, 0.5, 2, 0, rng)
+    alone = with_network(instance, start=None)
+    assert check_instance(BoundedOutput(**BALL), alone).measured[LARGEST_OUTPUT] > 0
