@@ -8,9 +8,10 @@ import typer
 from rich.table import Table
 
 from brittle.audit import Audit, audit
-from brittle.cli.console import emit, rows_table, say, short, watching
+from brittle.cli.console import emit, rows_table, say, watching
 from brittle.cli.options import JsonFile, Seed, generator
 from brittle.common.errors import InputError, require
+from brittle.common.result import short
 from brittle.networks import Network, PyTorch, load_network
 from brittle.settings import Data, Digits, load_data
 from brittle.training import Flow, Logistic, LogLoss, Time

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from brittle.cli.console import emit, rows_table, short, watching
+from brittle.cli.console import emit, rows_table, watching
 from brittle.cli.options import JsonFile, Seed, generator
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress
+from brittle.common.result import short
 from brittle.theorems import THEOREMS, Theorem, Trials, Verdict, check_default, check_many, find
 from brittle.theorems import check as check_given
 from brittle.theorems.check import Outcome

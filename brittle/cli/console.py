@@ -12,7 +12,7 @@ from rich.table import Table
 
 from brittle.common import progress
 from brittle.common.files import write_json
-from brittle.common.result import jsonable
+from brittle.common.result import jsonable, short
 
 
 def complain(message: str) -> None:
@@ -50,20 +50,6 @@ def rows_table(columns: list[str], rows: list[list[Any]], title: str | None = No
     for row in rows:
         table.add_row(*(short(cell) for cell in row))
     return table
-
-
-def short(value: Any) -> str:
-    if isinstance(value, bool) or value is None:
-        return {True: "yes", False: "no", None: "-"}[value]
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list) and len(value) > 6:
-        return f"{len(value)} values"
-    if isinstance(value, list):
-        return ", ".join(short(item) for item in value)
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {short(item)}" for name, item in value.items())
-    return str(value)
 
 
 @contextmanager
