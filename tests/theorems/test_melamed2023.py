@@ -297,7 +297,7 @@ def test_off_subspace_weights_in_the_span_have_the_explicit_law(rng):
     """‖Π∇N‖² md/k is χ² with ℓ degrees of freedom, whichever way the instance is made."""
     recipe = Recipe(40, 30, 5, examples=3, tests=1, steps=1)
     sizes = []
-    for _ in range(300):
+    for _ in range(80):
         off = OffSubspace(recipe.instance(rng))
         k = int(off.active[-1].sum())
         if k:
