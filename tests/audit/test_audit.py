@@ -1,0 +1,134 @@
+"""The whole audit: the same in every format, within its budget, with remedies that do what they say."""
+
+import json
+import math
+
+import pytest
+import torch
+from torch import nn
+
+import brittle as bt
+from brittle.audit.budget import Budget, in_batches
+from brittle.audit.remedies import REMEDIES, Patient
+from brittle.audit.treatment import Treatment, best
+from brittle.audit.vulnerability import vulnerability
+from brittle.common.errors import InputError
+from brittle.networks import Deep, orthogonal_kkt, save_network
+from brittle.settings import Data, Orthogonal, Subspace
+from brittle.training import Flow, Logistic, LogLoss, Steps
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A network with untrained directions: 8 dimensions of data in 40."""
+    rng = torch.Generator().manual_seed(3)
+    data = Subspace(dim=40, codimension=32).sample(16, rng)
+    start = bt.networks.PyTorch(scale=0.5).draw(40, 60, rng)
+    return Flow(loss=Logistic(), until=(LogLoss(-4), Steps(4000))).train(start, data).network, data
+
+
+def quick(model, data, **options):
+    options = {"remedies": ("remove-off-subspace",), "examples": 12, "budget": 300.0} | options
+    return bt.audit(model, data, **options)
+
+
+def test_radii_of_a_network_whose_radius_is_known():
+    data = Orthogonal(dim=40).sample(10)
+    network = orthogonal_kkt(data.X, data.y).network
+    basis = torch.eye(40, 10, dtype=torch.float64)
+    found = vulnerability(network, data, basis, torch.Generator().manual_seed(0), Budget(300.0))
+    radius = math.sqrt(40 / 10)
+    assert found.free.norms.tolist() == pytest.approx([radius] * 10, rel=1e-6)
+    assert found.certified.lower.tolist() == pytest.approx([radius] * 10, rel=1e-3)
+    assert found.on.median == pytest.approx(radius, rel=1e-6)
+    assert math.isinf(found.off.median)  # the weights of this network have no part off the data
+    assert min(one.smallest for one in found.universal) == pytest.approx(radius, rel=1e-6)
+
+
+def test_off_subspace_weights_are_found_and_removed(trained):
+    network, data = trained
+    found = quick(network, data)
+    assert found.geometry.codimension == 32
+    assert found.explanation.initial_share_of_weights_off == pytest.approx(1)
+    assert found.weaknesses[0].startswith("Off-subspace weights")
+    treatment = found.remedy("remove-off-subspace")
+    assert treatment.predictions_changed == 0
+    assert treatment.radius_after == pytest.approx(found.vulnerability.on.median, rel=1e-6)
+    assert treatment.factor > 1.15
+
+
+def test_every_format_gives_the_same_audit(trained, tmp_path):
+    network, data = trained
+    linear = nn.Sequential(nn.Linear(40, 60), nn.ReLU(), nn.Linear(60, 1, bias=False)).double()
+    with torch.no_grad():
+        for parameter, value in zip(linear.parameters(), (network.W, network.b, network.v[None]), strict=True):
+            parameter.copy_(value)
+    save_network(network, tmp_path / "net.npz")
+    torch.save(linear.state_dict(), tmp_path / "net.pt")
+    subjects = (network, linear, bt.networks.load_network(tmp_path / "net.npz"))
+    subjects += (bt.networks.load_network(tmp_path / "net.pt"),)
+    found = [quick(subject, data) for subject in subjects]
+    for other in found[1:]:
+        for name in ("free", "on", "off", "gradient_step"):
+            ours, theirs = getattr(found[0].vulnerability, name), getattr(other.vulnerability, name)
+            assert torch.allclose(ours.norms, theirs.norms, rtol=1e-6)
+        ours, theirs = found[0].remedies[0], other.remedies[0]
+        assert ours.radius_after == pytest.approx(theirs.radius_after, rel=1e-6)
+
+
+def test_arrays_and_a_start_may_be_given(trained):
+    network, data = trained
+    bare = Deep((network.W, network.v[None]), (network.b, torch.zeros(1).double()))
+    begun = Deep((network.start.W, network.start.v[None]), (network.start.b, torch.zeros(1).double()))
+    found = bt.audit(bare, data.X, data.y, start=begun, remedies=(), examples=5, budget=300.0)
+    assert found.regime.relative_move == pytest.approx(quick(network, data).regime.relative_move)
+    with pytest.raises(InputError, match="y is missing"):
+        bt.audit(bare, data.X)
+
+
+def test_the_audit_is_json_and_a_table(trained):
+    found = quick(*trained)
+    text = json.dumps(found.to_json(), allow_nan=False)
+    assert json.loads(text)["vulnerability"]["free"]["median"] == found.vulnerability.free.median
+    assert "<table>" in found._repr_html_()
+
+
+def test_multi_class_networks_are_audited(rng):
+    X = torch.randn(30, 6, generator=rng, dtype=torch.float64)
+    network = bt.networks.PyTorch().draw_deep(6, (12,), rng, outputs=3)
+    found = quick(network, Data(X, network.predict(X)))
+    assert found.vulnerability.free.norms.isfinite().all()
+    assert (found.vulnerability.certified.lower <= found.vulnerability.certified.upper + 1e-12).all()
+
+
+def test_in_batches_keeps_to_its_budget():
+    seen = [rows.tolist() for rows, _ in in_batches(lambda rows: None, 50, Budget(300.0))]
+    assert sorted(row for rows in seen for row in rows) == list(range(50))
+    spent = Budget(1e-9)
+    assert len(list(in_batches(lambda rows: None, 50, spent))) == 1
+
+
+def test_unknown_remedies_are_named(trained):
+    with pytest.raises(InputError, match=r"remedy is 'prayer'; it must be one of remove-off-subspace"):
+        quick(*trained, remedies=("prayer",))
+
+
+def test_every_remedy_is_applied_or_says_why(trained, rng):
+    network, data = trained
+    patient = Patient(network, data, data.truth.basis, 0.5)
+    for remedy in REMEDIES.values():
+        treated = remedy.apply(patient, rng, Budget(3.0))
+        assert treated.accuracy(data.X, data.y) > 0.8
+    full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
+    with pytest.raises(InputError, match="span all 40 dimensions"):
+        REMEDIES["remove-off-subspace"].apply(full, rng, Budget(3.0))
+
+
+def treatment(name, radius, accuracy):
+    return Treatment(name, "", True, "", 1.0, accuracy, None, None, 1.0, radius, 0, 0.0, None)
+
+
+def test_the_best_remedy_may_not_cost_accuracy():
+    tried = (treatment("strong", 3.0, 0.7), treatment("mild", 1.4, 0.995), treatment("none", 1.01, 1.0))
+    assert best(tried).name == "mild"
+    assert best(tried[2:]) is None

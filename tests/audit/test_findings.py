@@ -1,0 +1,110 @@
+"""Geometry, regime and explanation on data and networks whose answers are known."""
+
+import math
+
+import pytest
+import torch
+
+from brittle.audit.explanation import explain, first_layer_signals, off, share_off, without_off_subspace_weights
+from brittle.audit.geometry import geometry
+from brittle.audit.regime import training_regime
+from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
+from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
+
+
+def test_geometry_of_a_subspace(rng):
+    found = geometry(Subspace(dim=40, codimension=30).sample(25, rng))
+    assert (found.rank, found.codimension) == (10, 30)
+    assert found.effective_dimensions["99%"] <= 10
+    assert torch.allclose(found.basis.T @ found.basis, torch.eye(10, dtype=torch.float64), atol=1e-12)
+
+
+def test_geometry_of_orthogonal_examples():
+    found = geometry(Orthogonal(dim=60).sample(10))
+    assert found.largest_product == pytest.approx(0, abs=1e-9)
+    assert found.example_limit == pytest.approx(61 / 3)
+    assert found.nearly_orthogonal
+    assert found.label_balance == 0.5
+
+
+def test_the_limit_of_near_orthogonality_counts_products_at_mean_square_norm_d():
+    X = torch.tensor([[2.0, 0.0, 0.0, 0.0], [1.0, math.sqrt(3), 0.0, 0.0]])
+    found = geometry(Data(X, torch.tensor([1.0, -1.0])))
+    assert found.largest_product == pytest.approx(2.0)  # <x_1, x_2> = 2 at ‖x‖² = 4 = d
+    assert found.example_limit == pytest.approx(5 / 9)
+    assert not found.nearly_orthogonal
+
+
+def test_clusters_are_counted(rng):
+    clustered = Clusters(dim=50, clusters=4, noise=0.3).sample(120, rng)
+    assert geometry(clustered).clusters == 4
+    assert geometry(Sphere(dim=50).sample(120, rng)).clusters == 1
+
+
+def test_duplicates_and_zero_examples_do_not_break_geometry():
+    X = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    found = geometry(Data(X, torch.tensor([1.0, 1.0, -1.0])))
+    assert found.duplicates == 1
+    assert found.rank == 1
+    assert found.norm_spread == math.inf
+
+
+def test_a_kkt_point_is_named(rng):
+    data = Orthogonal(dim=20).sample(10)
+    assert training_regime(orthogonal_kkt(data.X, data.y).network, data).name == "kkt"
+
+
+def test_networks_near_and_at_their_start_are_named(rng):
+    data = Sphere(dim=30, radius=1.0).sample(8, rng)
+    start = Lazy().draw(30, 2000, rng)
+    assert training_regime(start, data).name == "untrained"
+    moved = start.trained(start.W + 0.1 * torch.randn(start.W.shape, generator=rng).double() / 30, start.b, start.v)
+    assert training_regime(moved, data).name == "lazy"
+    assert training_regime(TwoLayer(moved.W, moved.b, moved.v), data).name == "unknown"
+    rich = start.trained(5 * torch.randn(start.W.shape, generator=rng).double(), start.b, start.v)
+    assert training_regime(rich, data).name == "rich"
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+def test_first_layer_signals_times_weights_are_the_gradient(rng, classes):
+    network = PyTorch().draw_deep(6, (9, 7), rng, outputs=classes)
+    X = torch.randn(11, 6, generator=rng, dtype=torch.float64)
+    y = torch.randint(classes, (11,), generator=rng) if classes > 1 else torch.ones(11, dtype=torch.float64)
+    gradients = first_layer_signals(network, X, y) @ network.weights[0]
+    assert torch.allclose(gradients, network.margin_gradients(X, y), atol=1e-14)
+
+
+def test_share_off_a_coordinate_plane():
+    basis = torch.eye(3, dtype=torch.float64)[:, :2]
+    vectors = torch.tensor([[3.0, 0.0, 4.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
+    assert share_off(vectors, basis) == pytest.approx((16 / 25 + 0) / 2)
+
+
+def test_untouched_weights_are_told_from_trained_ones(rng):
+    data = Subspace(dim=30, codimension=20).sample(15, rng)
+    basis = data.truth.basis
+    start = Kaiming().draw(30, 50, rng)
+    step = torch.randn(start.W.shape, generator=rng, dtype=torch.float64)
+    inside = start.trained(start.W + step - off(step, basis), start.b, start.v)
+    found = explain(inside, data, basis, None)
+    assert found.initial_share_of_weights_off == pytest.approx(1)
+    assert found.initial_share_of_gradient_off == pytest.approx(1)
+    replaced = start.trained(10 * step, start.b, start.v)
+    assert explain(replaced, data, basis, None).initial_share_of_weights_off < 0.2
+
+
+def test_removing_off_subspace_weights_changes_nothing_on_the_data(rng):
+    data = Subspace(dim=30, codimension=20).sample(15, rng)
+    for network in (PyTorch().draw(30, 40, rng), PyTorch().draw_deep(30, (20, 20), rng)):
+        removed = without_off_subspace_weights(network, data.truth.basis)
+        assert torch.allclose(removed.logits(data.X), network.logits(data.X), atol=1e-12)
+        assert share_off(removed.margin_gradients(data.X, data.y), data.truth.basis) < 1e-20
+        assert share_off(network.margin_gradients(data.X, data.y), data.truth.basis) > 0.1
+
+
+def test_a_network_carried_by_one_neuron_says_so():
+    W = torch.tensor([[10.0, 0.0], [0.0, 0.01]], dtype=torch.float64)
+    network = TwoLayer(W, torch.zeros(2).double(), torch.ones(2).double())
+    data = Data(torch.ones(3, 2), torch.ones(3).double())
+    found = explain(network, data, torch.eye(2, dtype=torch.float64), None)
+    assert (found.neurons_carrying_gradient, found.neurons) == (1, 2)
