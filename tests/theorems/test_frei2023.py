@@ -27,7 +27,8 @@ from brittle.theorems.frei2023.lemmas import (
     Lemma,
     OwnSumsAreLarge,
 )
-from brittle.theorems.frei2023.properties import ordinary
+from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
+from brittle.theorems.frei2023.properties import count_strange_sets, ordinary
 from brittle.theorems.frei2023.sizes import Sizes, largest_clusters
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists, longest
 from brittle.theorems.solved import kkt_network
@@ -329,6 +330,25 @@ def test_the_properties_over_many_draws(rng):
     assert (trials.failures, trials.skipped) == (0, 0)
     assert trials.verdict is Outcome.CONFIRMED
     assert 0 < trials.promised_failure_rate < 1e-4
+
+
+def test_many_training_sets_at_once_fail_as_often_as_one_by_one(rng):
+    """In R^20, where the properties fail often enough to be compared."""
+    setting = Clusters(20, 2, noise=0.4)
+    sets = [Sizes(setting.sample(18, rng)) for _ in range(600)]
+    one_by_one = sum(not all(each.holds for check in CHECKS for each in check(sizes)) for sizes in sets) / 600
+    at_once = count_strange_sets(6000, sets[0], rng) / 6000
+    assert 0.02 < at_once < 0.5
+    assert abs(one_by_one - at_once) < 4 * math.sqrt(at_once * (1 - at_once) / 600)
+
+
+@pytest.mark.parametrize("theorem", [LinearlySeparable(), RobustClusterNetworkExists(), FreshOnesAreOrdinary()])
+def test_fresh_examples_over_many_draws(theorem, rng):
+    trials = check_many(theorem, 1000, rng)
+    assert trials.verdict is Outcome.CONFIRMED
+    assert (trials.failures, trials.skipped) == (0, 0)
+    outside = check_many(replace(theorem, noise=1.0), 10, rng)
+    assert (outside.verdict, outside.skipped) == (Outcome.HYPOTHESES_FAIL, 10)
 
 
 @pytest.mark.parametrize(

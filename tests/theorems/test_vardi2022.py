@@ -281,9 +281,17 @@ def test_a_vacuous_probability_is_said_to_be_one(rng):
 
 
 def test_near_orthogonality_over_many_draws(rng):
-    trials = check_many(SphereIsNearlyOrthogonal(), 50, rng)
+    trials = check_many(SphereIsNearlyOrthogonal(), 200, rng)
     assert (trials.failures, trials.skipped) == (0, 0)
     assert trials.verdict is Outcome.CONFIRMED
+
+
+def test_many_draws_at_once_fail_as_often_as_the_exact_tail_says(rng):
+    """Two points of R^12, where ln(d)/√d > 1/2: what remains is |cos| > 1/2, and one pair needs no union bound."""
+    theorem = SphereIsNearlyOrthogonal(dim=12, examples=2)
+    counted = theorem.failures(20_000, rng)
+    exact = cosine_tail(12, 0.5)
+    assert counted.failures / 20_000 == pytest.approx(exact, abs=4 * math.sqrt(exact / 20_000))
 
 
 def test_flow_must_begin_at_a_small_loss(rng):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Generator
@@ -10,6 +10,7 @@ from torch import Generator
 from brittle.common.errors import require_between, require_count
 from brittle.theorems.base import (
     Comparison,
+    Failures,
     Instance,
     Promise,
     Relation,
@@ -19,8 +20,9 @@ from brittle.theorems.base import (
     promise_at_least,
     promise_at_most,
 )
+from brittle.theorems.draws import supposed
 from brittle.theorems.frei2023.instances import cluster_data
-from brittle.theorems.frei2023.properties import PROPERTIES
+from brittle.theorems.frei2023.properties import PROPERTIES, count_strange_sets
 from brittle.theorems.frei2023.sizes import Sizes, assumption, enough_examples, fresh, largest_clusters
 
 
@@ -129,6 +131,15 @@ class LinearlySeparable(Theorem):
         wrong = float((products <= 0).double().mean())
         return Witness({"share of wrong signs": wrong, "smallest y u·x": float(products.min())})
 
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        """A draw is a fresh example."""
+        instance = replace(self, test=trials).default(rng)
+        held, sizes = fresh(instance), Sizes(instance.data)
+        if not supposed(self, instance):
+            return Failures(0, trials, 2 * self.dim * sizes.rare)
+        products = held.y * (held.X @ sizes.direction)
+        return Failures(int((products < (9 * self.dim - 1) / 10).sum()), 0, 2 * self.dim * sizes.rare)
+
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))
 
@@ -158,6 +169,15 @@ class OrdinaryTrainingSet(Theorem):
 
     def witness(self, instance: Instance) -> Witness:
         return Witness({each.name: each.value for each in _measured(instance)})
+
+    def failures(self, trials: int, rng: Generator) -> Failures | None:
+        """A draw is a training set."""
+        instance = self.default(rng)
+        sizes = Sizes(instance.data)
+        if sizes.examples > sizes.dim - sizes.clusters or not supposed(self, instance):
+            return None
+        failed = count_strange_sets(trials, sizes, rng)
+        return Failures(failed, 0, sizes.unlikely)
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng))

@@ -5,7 +5,7 @@ Each supposes Assumption 2.2 and those of P1-P6 that its proof uses.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -13,6 +13,7 @@ from torch import Generator, Tensor
 
 from brittle.theorems.base import (
     Comparison,
+    Failures,
     Instance,
     Promise,
     Theorem,
@@ -21,6 +22,7 @@ from brittle.theorems.base import (
     promise_at_least,
     promise_at_most,
 )
+from brittle.theorems.draws import supposed
 from brittle.theorems.frei2023.instances import cluster_data, cluster_instance
 from brittle.theorems.frei2023.properties import ordinary, p1, p2, p3, p4, p5, p6
 from brittle.theorems.frei2023.sizes import Sizes, assumption, fresh, kkt_point_up_to
@@ -144,6 +146,14 @@ class FreshOnesAreOrdinary(Lemma):
     def witness(self, instance: Instance) -> Witness:
         chosen = ordinary(Sizes(instance.data), fresh(instance))
         return Witness({"share of ordinary examples": float(chosen.double().mean())})
+
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        """A draw is a fresh example, against one training set."""
+        instance = replace(self, test=trials).default(rng)
+        sizes = Sizes(instance.data)
+        if not supposed(self, instance):
+            return Failures(0, trials, sizes.strange)
+        return Failures(int((~ordinary(sizes, fresh(instance))).sum()), 0, sizes.strange)
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))

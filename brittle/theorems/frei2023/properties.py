@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Iterator
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from brittle.settings import Data
 from brittle.theorems.base import Comparison, at_least, at_most
+from brittle.theorems.draws import bartletts
 from brittle.theorems.frei2023.sizes import Sizes
 
 
@@ -45,6 +46,32 @@ def p6(sizes: Sizes) -> Iterator[Comparison]:
 
 
 PROPERTIES: tuple[Callable[[Sizes], Iterator[Comparison]], ...] = (p1, p2, p3, p4, p5, p6)
+
+
+def count_strange_sets(draws: int, sizes: Sizes, rng: Generator) -> int:
+    """How many of so many training sets with these means and sizes lack one of P1-P6; orthogonal means only."""
+    n, d, k, sigma, delta = sizes.examples, sizes.dim, sizes.clusters, sizes.noise, sizes.spread
+    log, strange = math.log(d), 0
+    own = sizes.means.norm(dim=1).diag()  # the means in coordinates of their own
+    for rest in bartletts(draws, n, d - k, rng):
+        inside = torch.randn(len(rest), n, k, generator=rng, dtype=torch.float64)
+        cluster = torch.randint(k, (len(rest), n), generator=rng)
+        noise = sigma * torch.cat([inside, rest], 2)
+        X = noise.clone()
+        X[..., :k] += own[cluster]
+        products, gram = noise @ noise.mT, X @ X.mT
+        same = cluster[:, :, None] == cluster[:, None, :]
+        squares = products.diagonal(dim1=1, dim2=2)
+        off = products - torch.diag_embed(squares)
+        good = squares.amax(1) <= 2 * sigma**2 * d
+        good &= off.abs().amax((1, 2)) <= sigma**2 * math.sqrt(2 * d) * log
+        good &= (noise[..., :k] @ own).abs().amax((1, 2)) <= sigma * math.sqrt(d) * log
+        good &= torch.where(same, 0.0, gram).abs().amax((1, 2)) <= sizes.coherence + delta
+        good &= torch.where(same, gram, float(d)).amin((1, 2)) >= d - delta
+        good &= torch.where(same, gram, float(d)).amax((1, 2)) <= 3 * d + delta
+        good &= torch.nn.functional.one_hot(cluster, k).sum(1).amin(1) >= 1
+        strange += int((~good).sum())
+    return strange
 
 
 def ordinary(sizes: Sizes, held: Data) -> Tensor:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Generator
@@ -12,6 +12,7 @@ from brittle.theorems.base import (
     LARGEST_MARGIN,
     LONGEST,
     Comparison,
+    Failures,
     Instance,
     Promise,
     Theorem,
@@ -20,6 +21,7 @@ from brittle.theorems.base import (
     promise_at_least,
     promise_at_most,
 )
+from brittle.theorems.draws import supposed
 from brittle.theorems.frei2023.instances import cluster_data, cluster_instance, robust_network
 from brittle.theorems.frei2023.sizes import Sizes, assumption, enough_examples, fresh, kkt_point_up_to
 from brittle.theorems.pattern import RADIUS, pattern_radius
@@ -113,6 +115,17 @@ class RobustClusterNetworkExists(Theorem):
         held, network = fresh(instance), robust_network(instance.data)
         q = network.margins(held.X, held.y)
         return Witness({"smallest margin": float(q.min()), RADIUS: float(pattern_radius(network, held.X).min())})
+
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        """A draw is a fresh example."""
+        instance = replace(self, test=trials).default(rng)
+        promised = 2 * self.dim * Sizes(instance.data).rare
+        if not supposed(self, instance):
+            return Failures(0, trials, promised)
+        held, network = fresh(instance), robust_network(instance.data)
+        good = network.margins(held.X, held.y) >= 1
+        good &= pattern_radius(network, held.X) >= math.sqrt(self.dim) / 4
+        return Failures(int((~good).sum()), 0, promised)
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))

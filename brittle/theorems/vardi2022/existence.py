@@ -9,12 +9,14 @@ import torch
 from scipy.stats import beta
 from torch import Generator
 
+from brittle.attacks import MinimumNorm
 from brittle.networks import Network
 from brittle.settings import Orthogonal, Sphere
 from brittle.theorems.base import (
     LARGEST_MARGIN,
     LONGEST,
     Comparison,
+    Failures,
     Instance,
     Promise,
     Theorem,
@@ -24,9 +26,12 @@ from brittle.theorems.base import (
     promise_at_least,
     promise_at_most,
 )
+from brittle.theorems.draws import bartletts, supposed
 from brittle.theorems.pattern import RADIUS, pattern_radius
 from brittle.theorems.vardi2022.instances import fragile_network, robust_network
 from brittle.theorems.vardi2022.sizes import RADIUS_TOLERANCE, Sizes
+
+FOUND = "shortest flip that an attack finds"
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class RobustNetworkExists(Theorem):
     """v_j = y_j, w_j = 2x_j/(d(1-c)), b_j = -(1+c)/(1-c) with c = max |<x_i, x_j>|/d.
 
     The radius is measured on the network that was built: within it the own neuron stays open and all others closed.
+    An attack tries to do better.
     """
 
     id: ClassVar = "vardi2022/3.1"
@@ -51,13 +57,15 @@ class RobustNetworkExists(Theorem):
     def bound(self, instance: Instance) -> list[Promise]:
         sizes = Sizes(instance.data)
         radius = (1 - sizes.coherence / sizes.dim) / 2 * math.sqrt(sizes.dim)
-        return [promise_at_least("smallest margin", 1), promise_at_least(RADIUS, radius)]
+        return [promise_at_least("smallest margin", 1), *(promise_at_least(each, radius) for each in (RADIUS, FOUND))]
 
     def witness(self, instance: Instance) -> Witness:
         network = robust_network(instance.data)
         q = network.margins(instance.data.X, instance.data.y)
         radius = pattern_radius(network, instance.data.X)
-        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min())})
+        found = MinimumNorm().run(network, instance.data)
+        shortest = float(found.norms[found.success].min()) if bool(found.success.any()) else math.inf
+        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min()), FOUND: shortest})
 
     def default(self, rng: Generator) -> Instance:
         return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
@@ -86,8 +94,17 @@ class SphereIsNearlyOrthogonal(Theorem):
         yield at_most("relative spread of ‖x‖", float((norms / norms.mean() - 1).abs().max()), RADIUS_TOLERANCE)
 
     def probability(self, instance: Instance) -> float:
-        n, d = len(instance.data), instance.data.dim
-        return 1 - n**2 * d * (0.75 ** ((d - 3) / 2) + d ** (-math.log(d) / 4))
+        return 1 - _chance(len(instance.data), instance.data.dim)
+
+    def failures(self, trials: int, rng: Generator) -> Failures | None:
+        if self.examples > self.dim or not supposed(self, self.default(rng)):
+            return None
+        failed, limit = 0, min(0.5, math.log(self.dim) / math.sqrt(self.dim))
+        for L in bartletts(trials, self.examples, self.dim, rng):
+            X = torch.nn.functional.normalize(L, dim=2)
+            largest = (X @ X.mT).tril(-1).abs().amax((1, 2))
+            failed += int((largest > limit).sum())
+        return Failures(failed, 0, _chance(self.examples, self.dim))
 
     def bound(self, instance: Instance) -> list[Promise]:
         d = instance.data.dim
@@ -164,6 +181,11 @@ class SmallerNormIsFragile(Theorem):
             "N' is not a KKT point of the problem with biases. The robust network's own radius is √(d/2), "
             "larger than the √d/2 that the paper names."
         )
+
+
+def _chance(examples: int, dim: int) -> float:
+    """How likely Lemma 3.1 fails at most, both parts together."""
+    return examples**2 * dim * (0.75 ** ((dim - 3) / 2) + dim ** (-math.log(dim) / 4))
 
 
 def cosine_tail(dim: int, threshold: float) -> float:
