@@ -7,6 +7,8 @@ from pathlib import Path
 
 import torch
 
+from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
+from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
 from brittle.networks import Adapter, Kaiming, Lazy, NearestNeighbour, PyTorch
 from brittle.settings import (
     AlmostOrthogonal,
@@ -71,4 +73,25 @@ SETTINGS = [
     ("file", File(Path(__file__).parent / "settings" / "table.csv")),
 ]
 
-TABLES = [INITIALISATIONS, NETWORKS, SETTINGS]
+ATTACKS = [
+    ("ray", Ray()),
+    ("universal", Universal(direction=signed_gradients)),
+    ("gradient step", GradientStep()),
+    ("pgd in a ball", PGD(budget=1.0, steps=10)),
+    ("smallest ball of pgd", PGD(steps=10, rounds=5)),
+    ("minimum norm", MinimumNorm()),
+    ("foolbox", Foolbox("DDNAttack", {"steps": 20})),
+]
+
+CERTIFICATES = [
+    ("spectral lipschitz", Lipschitz("spectral")),
+    ("lipschitz of sums", Lipschitz("sum")),
+    ("local lipschitz", Lipschitz()),
+    ("relaxation", Relaxation()),
+    ("relaxation with better slopes", Relaxation(steps=3)),
+    ("dual", Dual()),
+    ("refined dual", Dual(refined=True)),
+    ("exact", Exact()),
+]
+
+TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, ATTACKS, CERTIFICATES]

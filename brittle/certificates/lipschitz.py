@@ -50,9 +50,8 @@ class Lipschitz(Certificate):
     def _radius(self, local: Local) -> float:
         if self.constant == "sum":
             return min(local.ball, _quotient(local, _slope_of_sums(local)))
-        low, high = 0.0, local.ball
+        low, high, middle = 0.0, local.ball, local.ball
         for _ in range(TURNS):
-            middle = 0.5 * (low + high) if low > 0 else 0.25 * high
             inside = local.within(middle)
             if _quotient(inside, _slope(inside)) >= middle:
                 low = middle
@@ -60,6 +59,7 @@ class Lipschitz(Certificate):
                 high = middle
             if high - low <= 1e-4 * low:
                 break
+            middle = 0.5 * (low + high) if low > 0 else 0.25 * high
         return low
 
 

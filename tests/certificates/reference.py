@@ -51,15 +51,15 @@ def _least_distance(G, h):
 
 def confirmed(W, b, c, c0, x, local: Local, point: DualPoint, radius: float) -> bool:
     """Whether the dual point proves the radius for the network itself, every number a fraction."""
+    inputs = W @ x + b
     W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
-    ball, mu = Fraction(local.ball), Fraction(point.multiplier)
+    mu = Fraction(point.multiplier)
     a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
-    slopes, curvatures = _placed(W, a, c, ball, local, point)
+    slopes, curvatures = _placed(W, a, c, inputs, local, point)
     value, p = Fraction(c0), [Fraction(0)] * len(x)
     A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
     for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
         if k is None:
-            assert 0 <= g <= c_j or g == c_j
             value += g * a_j
         else:
             value += min(-(g**2) / (2 * k), c_j * a_j - (g - c_j) ** 2 / (2 * k))
@@ -69,21 +69,23 @@ def confirmed(W, b, c, c0, x, local: Local, point: DualPoint, radius: float) -> 
     return form is not None and 2 * (mu * value - mu**2 * form / 2) >= Fraction(radius) ** 2
 
 
-def _placed(W, a, c, ball, local, point):
-    """ĝ and κ̂ (None: a straight term) of all neurons, those that the ball fixes among them."""
-    free = iter(zip(feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
+def _placed(W, a, c, inputs, local, point):
+    """ĝ and κ̂ (None: a straight term) of all neurons; those that the local problem left out must be fixed."""
+    marks = zip(local.a, local.c, local.sizes, strict=True)
+    free = list(zip(marks, feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
     slopes, curvatures = [], []
-    inputs = [Fraction(value) for value in local.a]
-    for w, a_j, c_j in zip(W, a, c, strict=True):
-        fixed = a_j**2 >= ball**2 * _dot(w, w) and not any(abs(a_j - value) < Fraction(1, 10**12) for value in inputs)
-        if fixed:
-            slopes.append(c_j if a_j > 0 else Fraction(0))
-            curvatures.append(None)
+    for w, a_j, c_j, seen in zip(W, a, c, inputs, strict=True):
+        mark = seen, float(c_j), float(_dot(w, w)) ** 0.5
+        if c_j != 0 and free and np.allclose(free[0][0], mark, rtol=1e-9, atol=0):
+            _, g, k, kind = free.pop(0)
+            slopes.append(Fraction(float(g)))
+            assert kind == CONCAVE or 0 <= slopes[-1] <= c_j
+            curvatures.append(Fraction(float(k)) if kind == CONCAVE else None)
             continue
-        g, k, kind = next(free)
-        slopes.append(Fraction(float(g)))
-        curvatures.append(Fraction(float(k)) if kind == CONCAVE else None)
-    assert next(free, None) is None
+        assert c_j == 0 or a_j**2 >= Fraction(local.ball) ** 2 * _dot(w, w)
+        slopes.append(c_j if a_j > 0 else Fraction(0))
+        curvatures.append(None)
+    assert not free
     return slopes, curvatures
 
 

@@ -1,0 +1,87 @@
+"""Nothing may flip below a certificate: fuzz, brute force over activation regions, rational arithmetic."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks import fuzz
+from brittle.certificates import Exact
+from brittle.certificates.local import Span, localise
+from brittle.certificates.root import closed_form, first_iterate
+from brittle.certificates.rounding import proven_radius, proven_value
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+from tests.certificates.reference import brute_force_radius, confirmed
+
+
+def test_no_attack_and_no_brute_force_lands_below_a_certificate():
+    found = fuzz.run(1000, seed=1)
+    assert found.cases == 1000
+    assert found.violations == []
+    assert found.worst < 1e-7
+    assert sum(found.zero.values()) == 0
+
+
+def test_bounds_hold_in_rational_arithmetic():
+    outcomes = Counter(map(fuzz.confirm, range(150)))
+    assert outcomes["refuted"] == outcomes["zero"] == 0
+    assert outcomes["confirmed"] > 60
+
+
+def _plain(seed):
+    rng = np.random.default_rng(seed)
+    W, b, v, x = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6), rng.normal(size=3)
+    c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
+    return W, b, c, 0.0, x, localise(Span.of(W), W, b, c, 0.0, x, ball=1.0)
+
+
+def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
+    refuted = 0
+    for seed in range(20):
+        *network, x, local = _plain(seed)
+        solved = closed_form(local, first_iterate(local, np.zeros(3)), passes=2)
+        point = solved.saddle.dual_point(solved.iterate)
+        radius = proven_radius(local, point)
+        if 0 < radius < 1:
+            assert confirmed(*network, x, local, point, radius)
+            refuted += not confirmed(*network, x, local, point, radius * (1 + 1e-9))
+    assert refuted > 5
+
+
+def test_a_proof_with_too_much_curvature_is_worth_nothing():
+    *_, local = _plain(1)
+    solved = closed_form(local, first_iterate(local, np.zeros(3)), passes=1)
+    point = solved.saddle.dual_point(solved.iterate)
+    assert proven_value(local, point) > 0
+    too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
+    assert proven_value(local, too_much) == -np.inf
+    for bad in (np.nan, np.inf):
+        broken = type(point)(point.multiplier, np.full_like(point.slopes, bad), point.curvatures, point.kinds)
+        assert proven_radius(local, broken) == 0
+
+
+@pytest.mark.parametrize("width", [1, 3, 5, 7])
+def test_exact_agrees_with_brute_force(width):
+    rng = np.random.default_rng(width)
+    W, b, v, X = rng.normal(size=(width, 3)), rng.normal(size=width), rng.normal(size=width), rng.normal(size=(12, 3))
+    network = TwoLayer(*map(torch.from_numpy, (W, b, v)), torch.tensor(0.1, dtype=torch.float64))
+    y = torch.where(network.logits(torch.from_numpy(X)) > 0, 1.0, -1.0).double()
+    found = Exact(gap=1e-8).bound(network, Data(torch.from_numpy(X), y), cap=100.0)
+    for row, x in enumerate(X):
+        radius = min(brute_force_radius(W, b, v, 0.1, x, float(y[row])), 100.0)
+        assert found.lower[row] == pytest.approx(radius, abs=1e-7)
+        assert found.exact[row]
+
+
+def test_the_ball_only_helps():
+    """In a smaller ball more neurons are linear: the same radius or a larger one is proven, up to the ball."""
+    for seed in range(10):
+        *_, local = _plain(seed)
+        radii = []
+        for ball in (1.0, 0.5):
+            inside = local.within(ball)
+            solved = closed_form(inside, first_iterate(inside, np.zeros(3)), passes=3)
+            radii.append(proven_radius(inside, solved.saddle.dual_point(solved.iterate)))
+        assert radii[1] >= min(0.5, radii[0]) * (1 - 1e-2)
