@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The real data sets that some tests use; those tests skip with a reason where the folder is absent.
 export BRITTLE_DATA ?= $(abspath ../shared/data)
 
-.PHONY: setup demo test lint types bench fuzz clean
+.PHONY: setup demo browser test lint types fuzz clean
 
 setup: $(READY)
 
@@ -18,7 +18,12 @@ $(READY): pyproject.toml constraints.txt
 	touch $(READY)
 
 demo: setup
-	$(BIN)/python examples/demo.py
+	mkdir -p out
+	$(BIN)/brittle audit --budget 40 --report out/demo.html --pictures out/demo --json out/demo.json
+
+# A real browser, for the tests of the report; they skip with a reason where it is absent.
+browser:
+	apt-get update && apt-get install --yes chromium
 
 lint: setup
 	$(BIN)/ruff check .

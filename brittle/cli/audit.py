@@ -28,6 +28,9 @@ def run(
     data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Its training data.")] = None,
     init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="The network before training.")] = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page: out.html.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option("--pictures", metavar="FOLDER", help="Write the page's pictures as PNG files.")
+    ] = None,
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
     remedy: Annotated[list[str] | None, typer.Option("--remedy", help="Try only these; 'none' for none.")] = None,
@@ -57,14 +60,21 @@ def run(
             rng=rng,
             watch=watch,
         )
-    if report is not None:
-        from brittle.report.audit_page import write_audit_page
-
-        write_audit_page(found, network, examined, report, title)
-        say(f"wrote {report}")
+    _draw(found, network, examined, report, pictures, title)
     emit(found.to_json(), json, _table(found))
     if fail_below is not None:
         _judge(found, fail_below, judge)
+
+
+def _draw(found: Audit, network: Network, data: Data, report: Path | None, pictures: Path | None, title: str) -> None:
+    from brittle.report.audit_page import write_audit_page, write_audit_pictures
+
+    if report is not None:
+        write_audit_page(found, network, data, report, title)
+        say(f"wrote {report}")
+    if pictures is not None:
+        write_audit_pictures(found, network, data, pictures)
+        say(f"wrote {pictures}")
 
 
 def _remedies(names: list[str] | None) -> tuple[str, ...] | None:

@@ -71,7 +71,7 @@ def boundary_slice(audit: Audit, network: Network, data: Data) -> Figure:
     bound = float(margins.abs().max()) or 1.0
     with house_style():
         extent = (-reach, reach, -reach, reach)
-        picture = axes.imshow(margins, cmap="RdBu", vmin=-bound, vmax=bound, extent=extent, origin="lower")
+        picture = axes.imshow(margins.numpy(), cmap="RdBu", vmin=-bound, vmax=bound, extent=extent, origin="lower")
         axes.contour(steps, steps, margins, levels=[0.0], colors="black", linewidths=1.2)
         axes.plot([0], [0], "o", color="black", label="the example")
         axes.plot([float(flip.norm())], [0], "x", color="black", label="its shortest flip")
@@ -131,7 +131,7 @@ def adversarial_examples(audit: Audit, data: Data) -> Figure | None:
             scale = (
                 {"cmap": "RdBu", "vmin": -flip.abs().max(), "vmax": flip.abs().max()} if line == 1 else {"cmap": "gray"}
             )
-            panel.imshow(_picture(values, image), **scale)
+            panel.imshow(_picture(values, image).numpy(), **scale)
             panel.set(xticks=[], yticks=[])
             panel.grid(False)
     for line, name in enumerate(("example", "flip", "flipped")):

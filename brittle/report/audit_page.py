@@ -15,23 +15,38 @@ from brittle.audit import Audit
 from brittle.common.files import replacing
 from brittle.networks import Network
 from brittle.report import audit_figures as pictures
-from brittle.report.style import house_style
+from brittle.report.style import house_style, save
 from brittle.settings import Data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure as an image that is part of the page, with words for those who do not see it."""
+    """A figure, and words for those who do not see it."""
 
-    source: str
+    figure: Figure
     words: str
     plain: bool = True  # may be inverted in the dark
+
+    @property
+    def source(self) -> str:
+        """The figure as a data address: nothing is fetched from anywhere."""
+        stream = io.BytesIO()
+        with house_style():
+            self.figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
+        return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode()
 
 
 def write_audit_page(audit: Audit, network: Network, data: Data, path: str | Path, title: str) -> None:
     page = audit_page(audit, network, data, title)
     with replacing(path) as stream:
         stream.write(page.encode())
+
+
+def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
+    """The page's pictures as files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, picture in audit_pictures(audit, network, data).items():
+        save(picture.figure, folder / f"{name}.png")
 
 
 def audit_page(audit: Audit, network: Network, data: Data, title: str) -> str:
@@ -41,7 +56,7 @@ def audit_page(audit: Audit, network: Network, data: Data, title: str) -> str:
     )
     environment.filters["number"] = number
     environment.filters["share"] = lambda value: "–" if value is None else f"{value:.1%}"
-    shown = _pictures(audit, network, data)
+    shown = audit_pictures(audit, network, data)
     template = environment.get_template("audit.html")
     return template.render(audit=audit, title=title, pictures=shown, version=__version__)
 
@@ -56,37 +71,29 @@ def number(value: Any) -> str:
     return str(value)
 
 
-def _pictures(audit: Audit, network: Network, data: Data) -> dict[str, Picture]:
+def audit_pictures(audit: Audit, network: Network, data: Data) -> dict[str, Picture]:
     weak = audit.vulnerability
     shown = {
         "radii": Picture(
-            embedded(pictures.radius_distribution(audit)),
+            pictures.radius_distribution(audit),
             f"Cumulative distribution of the distance to a flip; the median anywhere is {number(weak.free.median)}.",
         ),
         "curves": Picture(
-            embedded(pictures.flip_curves(audit)),
+            pictures.flip_curves(audit),
             "Share of examples flipped by one direction, by its size; all are flipped at "
             + ", ".join(f"{number(one.smallest)} (from the {one.name})" for one in weak.universal)
             + ".",
         ),
         "slice": Picture(
-            embedded(pictures.boundary_slice(audit, network, data)),
+            pictures.boundary_slice(audit, network, data),
             "The margin in a plane through one example: the boundary lies closest along the shortest flip.",
         ),
     }
     if any(each.applied for each in audit.remedies):
         words = ", ".join(f"{each.name}: {number(each.radius_after)}" for each in audit.remedies if each.applied)
-        shown["remedies"] = Picture(embedded(pictures.remedies(audit)), f"Median distance after each remedy: {words}.")
+        shown["remedies"] = Picture(pictures.remedies(audit), f"Median distance after each remedy: {words}.")
     examples = pictures.adversarial_examples(audit, data)
     if examples is not None:
         words = "The examples that are easiest to flip, their shortest flips, and both added."
-        shown["examples"] = Picture(embedded(examples), words, plain=False)
+        shown["examples"] = Picture(examples, words, plain=False)
     return shown
-
-
-def embedded(figure: Figure) -> str:
-    """The figure as a data address: nothing is fetched from anywhere."""
-    stream = io.BytesIO()
-    with house_style():
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    return "data:image/svg+xml;base64," + base64.b64encode(stream.getvalue()).decode()

@@ -1,0 +1,86 @@
+"""brittle audit and harden: exit codes, files, and one clear line for every mistake."""
+
+import json
+
+import pytest
+import torch
+
+from brittle.cli import main
+from brittle.networks import Lazy, PyTorch, load_network, save_network
+from brittle.settings import Data, Sphere, Subspace, save_data
+
+QUICK = ["--examples", "4", "--budget", "8", "--remedy", "none"]
+
+
+@pytest.fixture
+def files(tmp_path, rng, monkeypatch):
+    """A network that is right on its data, whose directions off the data are untrained."""
+    monkeypatch.chdir(tmp_path)
+    data = Subspace(dim=12, codimension=6).sample(8, rng)
+    network = PyTorch().draw(12, 20, rng)
+    save_network(network, "net.npz")
+    save_data(Data(data.X, network.predict(data.X)), "data.npz")
+    return tmp_path
+
+
+def test_an_audit_prints_writes_and_reports(files, capsys):
+    assert main(["audit", "net.npz", "--data", "data.npz", "--report", "a.html", "--pictures", "p", "--json", "a.json", *QUICK]) == 0
+    shown = capsys.readouterr().out
+    assert "shortest flip anywhere" in shown
+    content = json.loads((files / "a.json").read_text())
+    assert content["vulnerability"]["certified"]["median_lower"] <= content["vulnerability"]["free"]["median"] * 1.001
+    assert (files / "a.html").read_text().startswith("<!doctype html>")
+    assert {path.name for path in (files / "p").iterdir()} == {"radii.png", "curves.png", "slice.png"}
+
+
+def test_a_radius_can_be_demanded(files, capsys):
+    assert main(["audit", "net.npz", "--data", "data.npz", "--fail-below", "1e-9", *QUICK]) == 0
+    assert main(["audit", "net.npz", "--data", "data.npz", "--fail-below", "1e9", *QUICK]) == 1
+    assert main(["audit", "net.npz", "--data", "data.npz", "--fail-below", "1e9", "--judge", "attacked", *QUICK]) == 1
+    assert "below 1e+09" in capsys.readouterr().err
+
+
+def test_hardening_writes_another_network(files, capsys):
+    command = ["harden", "net.npz", "--data", "data.npz", "--remedy", "remove-off-subspace", "--out", "hard.npz"]
+    assert main([*command, "--budget", "20", "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["predictions_changed"] == 0
+    before, after = load_network("net.npz"), load_network("hard.npz")
+    assert float(after.W.norm()) < float(before.W.norm())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["audit", "net.npz"], "--data is missing"),
+        (["audit", "--data", "data.npz"], "--data was given without a model"),
+        (["audit", "gone.npz", "--data", "data.npz"], "gone.npz: no such file"),
+        (["audit", "net.npz", "--data", "data.npz", "--judge", "hope"], "--judge is 'hope'"),
+        (["audit", "net.npz", "--data", "data.npz", "--budget", "-1"], "budget is -1.0"),
+        (["audit", "net.npz", "--data", "data.npz", "--remedy", "prayer"], "remedy is 'prayer'"),
+        (["audit", "net.npz", "--data", "data.npz", "--report", "no/a.html"], "the folder no does not exist"),
+        (["harden", "net.npz", "--data", "data.npz", "--remedy", "prayer", "--out", "o.npz"], "--remedy is 'prayer'"),
+        (["audit", "net.npz", "--data", "wide.npz"], "12 features"),
+        (["audit", "net.npz", "--data", "classes.npz"], "needs the labels -1 and 1"),
+    ],
+)
+def test_mistakes_get_one_line(files, rng, capsys, arguments, line):
+    save_data(Sphere(dim=5).sample(4, rng), "wide.npz")
+    save_data(Data(torch.randn(4, 12, generator=rng), torch.tensor([0, 1, 2, 0])), "classes.npz")
+    before = sorted(files.iterdir())
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert len(error.strip().splitlines()) == 1
+    assert sorted(files.iterdir()) == before
+
+
+def test_the_start_tells_the_regime(files, rng):
+    start = Lazy().draw(12, 100, rng)
+    moved = start.trained(start.W + 0.01, start.b, start.v)
+    data = Sphere(dim=12, radius=1.0).sample(6, rng)
+    save_network(type(moved)(moved.W, moved.b, moved.v), "moved.npz")
+    save_network(start, "start.npz")
+    save_data(Data(data.X, moved.predict(data.X)), "own.npz")
+    assert main(["audit", "moved.npz", "--data", "own.npz", "--init", "start.npz", "--json", "b.json", *QUICK]) == 0
+    assert json.loads((files / "b.json").read_text())["regime"]["name"] == "lazy"

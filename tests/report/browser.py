@@ -1,0 +1,104 @@
+"""A headless Chromium driven over its debugging pipe: no driver, no port, no network."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
+
+
+def chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Page:
+    """One tab; `events` are all messages that came unasked."""
+
+    def __init__(self, into: int, out: int) -> None:
+        self.into, self.out = os.fdopen(into, "wb", 0), os.fdopen(out, "rb", 0)
+        self.count, self.session, self.rest, self.events = 0, None, b"", []
+
+    def ask(self, method: str, **params):
+        self.count += 1
+        message = {"id": self.count, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        self.into.write(json.dumps(message).encode() + b"\0")
+        while (answer := self._read()).get("id") != self.count:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def _read(self):
+        while b"\0" not in self.rest:
+            part = self.out.read(65536)
+            assert part, "the browser has gone"
+            self.rest += part
+        message, _, self.rest = self.rest.partition(b"\0")
+        return json.loads(message)
+
+    def open(self, path: Path) -> None:
+        self.ask("Page.navigate", url=path.as_uri())
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._read())
+
+    def evaluate(self, script: str):
+        result = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
+
+    def addresses(self) -> list[str]:
+        """Everything that the page asked for."""
+        sent = [event for event in self.events if event["method"] == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+    def complaints(self) -> list[str]:
+        return [
+            json.dumps(event["params"])
+            for event in self.events
+            if event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded", "Runtime.consoleAPICalled")
+        ]
+
+
+@contextmanager
+def page(program: str, profile: Path) -> Iterator[Page]:
+    """A tab in a browser of its own."""
+    read_commands, write_commands = os.pipe()
+    read_answers, write_answers = os.pipe()
+
+    def connect():  # Chromium reads from descriptor 3 and writes to 4
+        os.dup2(read_commands, 63)
+        os.dup2(write_answers, 64)
+        os.dup2(63, 3)
+        os.dup2(64, 4)
+
+    command = [program, *QUIET, f"--user-data-dir={profile}", "about:blank"]
+    process = subprocess.Popen(command, preexec_fn=connect, close_fds=False, stderr=subprocess.DEVNULL)
+    os.close(read_commands)
+    os.close(write_answers)
+    tab = Page(write_commands, read_answers)
+    try:
+        target = tab.ask("Target.createTarget", url="about:blank")["targetId"]
+        tab.session = tab.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Network", "Runtime", "Log"):
+            tab.ask(f"{domain}.enable")
+        yield tab
+    finally:
+        process.kill()
+        process.wait()
+        tab.into.close()
+        tab.out.close()
