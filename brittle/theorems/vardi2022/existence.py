@@ -11,7 +11,7 @@ from torch import Generator
 
 from brittle.attacks import MinimumNorm
 from brittle.networks import Network
-from brittle.settings import Orthogonal, Sphere
+from brittle.settings import Data, Orthogonal, Sphere
 from brittle.theorems.base import (
     LARGEST_MARGIN,
     LONGEST,
@@ -63,9 +63,8 @@ class RobustNetworkExists(Theorem):
         network = robust_network(instance.data)
         q = network.margins(instance.data.X, instance.data.y)
         radius = pattern_radius(network, instance.data.X)
-        found = MinimumNorm().run(network, instance.data)
-        shortest = float(found.norms[found.success].min()) if bool(found.success.any()) else math.inf
-        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min()), FOUND: shortest})
+        found = shortest_flip(network, instance.data)
+        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min()), FOUND: found})
 
     def default(self, rng: Generator) -> Instance:
         return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
@@ -166,6 +165,7 @@ class SmallerNormIsFragile(Theorem):
         measures = {
             "‖θ'‖² over that of the robust network": float(instance.two_layer.squared_norm / robust.squared_norm),
             f"{RADIUS} of the robust network": float(pattern_radius(robust, X).min()),
+            f"{FOUND} of the robust network": shortest_flip(robust, instance.data),
         }
         return Witness(measures, perturbations=4 / instance.data.dim * others[(y < 0).long()])
 
@@ -178,9 +178,15 @@ class SmallerNormIsFragile(Theorem):
 
     def note(self) -> str:
         return (
-            "N' is not a KKT point of the problem with biases. The robust network's own radius is √(d/2), "
-            "larger than the √d/2 that the paper names."
+            "N' is not a KKT point of the problem with biases. At √d/2 the robust network's first neuron changes; its "
+            "output flips at √(d/2), where the own neuron is closed and another one opens."
         )
+
+
+def shortest_flip(network: Network, data: Data) -> float:
+    """Of all examples; infinite where the attack flips none."""
+    found = MinimumNorm().run(network, data)
+    return float(found.norms[found.success].min()) if bool(found.success.any()) else math.inf
 
 
 def _chance(examples: int, dim: int) -> float:
