@@ -24,7 +24,8 @@ def files(tmp_path, rng, monkeypatch):
 
 
 def test_an_audit_prints_writes_and_reports(files, capsys):
-    assert main(["audit", "net.npz", "--data", "data.npz", "--report", "a.html", "--pictures", "p", "--json", "a.json", *QUICK]) == 0
+    outputs = ["--report", "a.html", "--pictures", "p", "--json", "a.json"]
+    assert main(["audit", "net.npz", "--data", "data.npz", *outputs, *QUICK]) == 0
     shown = capsys.readouterr().out
     assert "shortest flip anywhere" in shown
     content = json.loads((files / "a.json").read_text())
