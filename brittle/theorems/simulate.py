@@ -1,14 +1,12 @@
 """Theorems at dimensions that nobody could store: data sampled in their span, where d = 10^9 costs what d = n costs."""
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Generator
 
-from brittle.common.errors import InputError, require, require_count
+from brittle.common.errors import InputError, require_count
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.settings import Clusters, Data, Sphere
@@ -18,6 +16,7 @@ from brittle.theorems.check import Verdict, check_instance
 from brittle.theorems.frei2023.instances import examples_needed
 from brittle.theorems.registry import find
 from brittle.theorems.solved import kkt_network
+from brittle.theorems.vardi2022.instances import sphere_at_its_limit
 
 
 @dataclass(frozen=True)
@@ -65,25 +64,13 @@ def simulate(identity: str, request: Request, rng: Generator, watch: Watch = sil
     return Simulation(verdict, *shape, grouped, data.truth.noise, solved - begun, time.perf_counter() - begun)
 
 
-def sphere_at_its_limit(request: Request, rng: Generator) -> Data:
+def sphere(request: Request, rng: Generator) -> Data:
     """As many points of the sphere as vardi2022/4.1 admits, or as were asked for, half of each label."""
-    if request.examples is not None:
-        require_count("examples", request.examples, least=2)
-        data = Sphere(request.dim).sample(request.examples, rng, in_span=True)
-        return replace(data, y=halves(len(data)))
-    data = Sphere(request.dim).sample(_more_than_fit(request.dim), rng, in_span=True)
-    gram = (data.X @ data.X.T).fill_diagonal_(0).abs()
-    largest = gram.tril().amax(1).cummax(0).values  # p of the first 1, 2, 3, ... points
-    counts = torch.arange(1, len(data) + 1)
-    fit = int((counts <= (request.dim + 1) / (3 * (largest + 1))).sum())
-    require(fit >= 2, f"dim is {request.dim}; two points of the sphere do not meet vardi2022/4.1 there: take more")
-    columns = min(fit, data.columns)
-    return Data(data.X[:fit, :columns], halves(fit), truth=data.truth)
-
-
-def _more_than_fit(dim: int) -> int:
-    """n with n = (d+1)/(3(p+1)) where p = √d: less than the largest of many inner products."""
-    return min(dim, math.ceil((dim + 1) / (3 * (math.sqrt(dim) + 1))) + 2)
+    if request.examples is None:
+        return sphere_at_its_limit(request.dim, rng)
+    require_count("examples", request.examples, least=2)
+    data = Sphere(request.dim).sample(request.examples, rng, in_span=True)
+    return replace(data, y=halves(len(data)))
 
 
 def clusters_with_fresh_examples(request: Request, rng: Generator) -> Data:
@@ -95,7 +82,7 @@ def clusters_with_fresh_examples(request: Request, rng: Generator) -> Data:
 
 
 SAMPLERS: dict[str, Callable[[Request, Generator], Data]] = {
-    "vardi2022/4.1": sphere_at_its_limit,
+    "vardi2022/4.1": sphere,
     "frei2023/3.1": clusters_with_fresh_examples,
     "frei2023/4.2": clusters_with_fresh_examples,
 }

@@ -8,11 +8,12 @@ import torch
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.theorems import Outcome
-from brittle.theorems.simulate import Request, simulate, sphere_at_its_limit
+from brittle.theorems.simulate import Request, simulate
+from brittle.theorems.vardi2022.instances import sphere_at_its_limit
 
 
 def test_the_sphere_is_filled_to_its_limit(rng):
-    data = sphere_at_its_limit(Request(dim=10**6), rng)
+    data = sphere_at_its_limit(10**6, rng)
     gram = (data.X @ data.X.T).fill_diagonal_(0).abs()
     limit = (10**6 + 1) / (3 * (float(gram.max()) + 1))
     assert 60 < len(data) <= limit

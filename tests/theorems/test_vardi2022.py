@@ -1,5 +1,6 @@
 """vardi2022: the instances are confirmed, every hypothesis is needed by name, and the sums are the multipliers'."""
 
+import json
 import math
 from dataclasses import dataclass, replace
 
@@ -10,9 +11,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from brittle.attacks import first_flip
-from brittle.networks import PyTorch, TwoLayer
+from brittle.cli import main
+from brittle.common.errors import InputError
+from brittle.networks import PyTorch, TwoLayer, save_network
 from brittle.networks.constructions import nearly_orthogonal, orthogonal_kkt
-from brittle.settings import Data, Orthogonal, Sphere, Truth
+from brittle.settings import Data, Orthogonal, Sphere, Truth, save_data
 from brittle.theorems import Instance, Outcome, check_default, check_instance, check_many
 from brittle.theorems.base import (
     COMPARATOR_FLIPPED,
@@ -23,6 +26,7 @@ from brittle.theorems.base import (
 )
 from brittle.theorems.vardi2022 import THEOREMS
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
+from brittle.theorems.vardi2022.example import Lengths
 from brittle.theorems.vardi2022.existence import (
     RobustNetworkExists,
     SmallerNormIsFragile,
@@ -36,7 +40,8 @@ from brittle.theorems.vardi2022.universal import UniversalPerturbation, Universa
 from tests.theorems.breaking import failed, names
 
 LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, Lemma)]
-QUICK = [replace(theorem, until=-100.0) if isinstance(theorem, FlowFindsKKT) else theorem for theorem in THEOREMS]
+EXPLICIT = [theorem for theorem in THEOREMS if theorem.explicit_constants]
+QUICK = [replace(theorem, until=-100.0) if isinstance(theorem, FlowFindsKKT) else theorem for theorem in EXPLICIT]
 
 
 @pytest.fixture(scope="module")
@@ -320,3 +325,33 @@ def test_lemmas_without_a_network(rng):
     data = sphere_instance(100_000, 5, rng).data
     assert check_instance(RoomIsPositive(), Instance(data)).verdict is Outcome.CONFIRMED
     assert Sizes(data).limit == pytest.approx((100_001) / (3 * (Sizes(data).coherence + 1)))
+
+
+def test_the_length_of_the_perturbation_grows_as_claimed(rng):
+    verdict = check_default(Lengths(), rng)
+    assert verdict.verdict is Outcome.SCALING_ONLY
+    orthogonal, sphere = verdict.scaling
+    assert orthogonal.fitted == pytest.approx(0, abs=0.02)
+    assert sphere.fitted == pytest.approx(0.25, abs=0.1)
+    assert check_instance(Lengths(), orthogonal_instance(299, 100)).scaling == ()
+
+
+def test_class_numbers_are_refused(rng):
+    data = Data(torch.eye(4).double() * 2, torch.tensor([0, 1, 1, 0]))
+    with pytest.raises(InputError, match="class numbers"):
+        check_instance(RoomIsPositive(), Instance(data))
+
+
+def test_your_own_files(closed_form, tmp_path, capsys):
+    save_data(closed_form.data, tmp_path / "data.npz")
+    save_network(closed_form.two_layer, tmp_path / "net.npz")
+    files = ["--net", str(tmp_path / "net.npz"), "--data", str(tmp_path / "data.npz")]
+    assert main(["check", "vardi2022/4.1", *files, "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["verdict"] == "confirmed"
+    assert content["measured"]["longest perturbation at that scale"] == pytest.approx(math.sqrt(2.99), rel=1e-9)
+    save_network(unbalanced(closed_form).two_layer, tmp_path / "net.npz")
+    assert main(["check", "vardi2022/4.1", *files, "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["verdict"] == "hypotheses_fail"
+    assert "distance from a KKT point" in content["advice"]

@@ -33,6 +33,7 @@ class Sizes:
     data: Data
 
     def __post_init__(self) -> None:
+        self.data.require_binary()
         truth = self.data.truth
         known = truth.means is not None and truth.cluster is not None
         require(known, "frei2023 is about clusters: the data must come with their means and each example's cluster")

@@ -2,6 +2,7 @@
 
 from brittle.theorems.base import Theorem
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
+from brittle.theorems.vardi2022.example import Lengths
 from brittle.theorems.vardi2022.existence import RobustNetworkExists, SmallerNormIsFragile, SphereIsNearlyOrthogonal
 from brittle.theorems.vardi2022.lemmas import (
     AllOnTheMargin,
@@ -19,6 +20,7 @@ THEOREMS: tuple[Theorem, ...] = (
     SphereIsNearlyOrthogonal(),
     UniversalPerturbation(),
     UniversalPerturbationOnTheMargin(),
+    Lengths(),
     SmallerNormIsFragile(),
     AllOnTheMargin(),
     MultiplierSums(),

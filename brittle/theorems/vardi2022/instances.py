@@ -1,9 +1,12 @@
 """The instances on which the theorems of vardi2022 are checked by default, and its two constructions."""
 
+import math
 from dataclasses import replace
 
+import torch
 from torch import Generator
 
+from brittle.common.errors import require
 from brittle.networks import TwoLayer
 from brittle.networks.constructions import nearly_orthogonal, orthogonal_kkt, smaller_norm
 from brittle.settings import AlmostOrthogonal, Data, Orthogonal, Sphere
@@ -29,6 +32,17 @@ def sphere_instance(dim: int, examples: int, rng: Generator) -> Instance:
     data = Sphere(dim).sample(examples, rng, in_span=True)
     data = replace(data, y=halves(examples))
     return Instance(data, kkt_network(data, rng))
+
+
+def sphere_at_its_limit(dim: int, rng: Generator) -> Data:
+    """As many points of the sphere as Theorem 4.1 admits, sampled in their span, half of each label."""
+    more = min(dim, math.ceil((dim + 1) / (3 * (math.sqrt(dim) + 1))) + 2)  # p exceeds √d once there are many
+    data = Sphere(dim).sample(more, rng, in_span=True)
+    gram = (data.X @ data.X.T).fill_diagonal_(0).abs()
+    largest = gram.tril().amax(1).cummax(0).values  # p of the first 1, 2, 3, ... points
+    fit = int((torch.arange(1, more + 1) <= (dim + 1) / (3 * (largest + 1))).sum())
+    require(fit >= 2, f"dim is {dim}; two points of the sphere do not meet vardi2022/4.1 there: take more")
+    return Data(data.X[:fit, :fit], halves(fit), truth=data.truth)
 
 
 def robust_network(data: Data) -> TwoLayer:

@@ -20,6 +20,9 @@ class Sizes:
 
     data: Data
 
+    def __post_init__(self) -> None:
+        self.data.require_binary()
+
     @property
     def dim(self) -> int:
         return self.data.dim
