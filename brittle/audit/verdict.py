@@ -83,15 +83,14 @@ def _how_far(weak: Vulnerability) -> str:
 
 
 def _why(weak: Vulnerability, named: list[str]) -> str:
-    if named:
-        return " ".join(named)
+    sentences = list(named)
     cost = off_subspace_cost(weak)
-    if cost is not None:
-        return (
+    if cost is not None and cost < COSTLY:
+        sentences.append(
             "Directions off the data's subspace are not the weak spot: "
             f"without them the median radius would be larger by a factor of {cost:.2f} only."
         )
-    return "No single mechanism of the four papers explains it."
+    return " ".join(sentences) or "No single mechanism of the four papers explains it."
 
 
 def _what_helps(treatments: tuple[Treatment, ...]) -> str:
