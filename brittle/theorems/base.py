@@ -144,6 +144,7 @@ class Instance:
 
     @property
     def two_layer(self) -> TwoLayer:
+        require(self.network is not None, "this theorem is about a trained network: give one beside the data")
         require(isinstance(self.network, TwoLayer), "this theorem is about a two-layer ReLU network with one output")
         assert isinstance(self.network, TwoLayer)
         return self.network

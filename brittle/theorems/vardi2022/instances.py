@@ -36,13 +36,23 @@ def sphere_instance(dim: int, examples: int, rng: Generator) -> Instance:
 
 def sphere_at_its_limit(dim: int, rng: Generator) -> Data:
     """As many points of the sphere as Theorem 4.1 admits, sampled in their span, half of each label."""
-    more = min(dim, math.ceil((dim + 1) / (3 * (math.sqrt(dim) + 1))) + 2)  # p exceeds √d once there are many
-    data = Sphere(dim).sample(more, rng, in_span=True)
-    gram = (data.X @ data.X.T).fill_diagonal_(0).abs()
-    largest = gram.tril().amax(1).cummax(0).values  # p of the first 1, 2, 3, ... points
-    fit = int((torch.arange(1, more + 1) <= (dim + 1) / (3 * (largest + 1))).sum())
-    require(fit >= 2, f"dim is {dim}; two points of the sphere do not meet vardi2022/4.1 there: take more")
+    more, fit = _more_than_fit(dim), 0
+    while fit == 0 or (fit == more and more < dim):
+        data = Sphere(dim).sample(more, rng, in_span=True)
+        gram = (data.X @ data.X.T).fill_diagonal_(0).abs()
+        largest = gram.tril().amax(1).cummax(0).values  # p of the first 1, 2, 3, ... points
+        fit = int((torch.arange(1, more + 1) <= (dim + 1) / (3 * (largest + 1))).sum())
+        require(fit >= 2, f"dim is {dim}; two points of the sphere do not meet vardi2022/4.1 there: take more")
+        more = more if fit < more else min(dim, 2 * more)
     return Data(data.X[:fit, :fit], halves(fit), truth=data.truth)
+
+
+def _more_than_fit(dim: int) -> int:
+    """n = (d+1)/(3(p+1)) with p = √(4 d ln n), the largest of n²/2 inner products of deviation √d; and a third more."""
+    count = math.sqrt(dim) / 3
+    for _ in range(20):
+        count = math.sqrt(dim) / (3 * math.sqrt(4 * math.log(max(3.0, count))))
+    return min(dim, math.ceil(1.3 * count) + 10)
 
 
 def robust_network(data: Data) -> TwoLayer:
