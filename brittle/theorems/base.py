@@ -144,8 +144,9 @@ class Instance:
 
     @property
     def two_layer(self) -> TwoLayer:
-        require(self.network is not None, "this theorem is about a trained network: give one beside the data")
-        require(isinstance(self.network, TwoLayer), "this theorem is about a two-layer ReLU network with one output")
+        about = "this theorem is about a two-layer ReLU network with one output"
+        require(self.network is not None, f"{about}: give one beside the data")
+        require(isinstance(self.network, TwoLayer), f"{about}, and the network is a {type(self.network).__name__}")
         assert isinstance(self.network, TwoLayer)
         return self.network
 
