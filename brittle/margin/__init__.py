@@ -1,6 +1,7 @@
 """What gradient flow is biased to: how far a network is from a KKT point, and KKT points themselves."""
 
+from brittle.margin.compress import compress
 from brittle.margin.kkt import KKTResidual, residual
 from brittle.margin.solve import KKTPoint, Status, solve, solve_many
 
-__all__ = ["KKTPoint", "KKTResidual", "Status", "residual", "solve", "solve_many"]
+__all__ = ["KKTPoint", "KKTResidual", "Status", "compress", "residual", "solve", "solve_many"]

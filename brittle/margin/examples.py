@@ -17,6 +17,13 @@ class Examples:
     K: Tensor
     unit: float
 
+    def take(self, chosen: Tensor) -> "Examples":
+        return Examples(self.X[chosen], self.y[chosen], self.K[chosen][:, chosen], self.unit)
+
+    def margins(self, U: Tensor, signs: Tensor) -> Tensor:
+        """q (n,) of the neurons u_g = |v_g| w̃_g."""
+        return self.y * ((self.X @ U.T).relu_() @ signs)
+
 
 def gather(X: Tensor, y: Tensor) -> Examples:
     """Each labelled example once; an example with both labels is an error."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 Vectors = Sequence[Tensor]
 STEP = 0.99  # of the way to the boundary
-PATIENCE = 6  # steps without progress
+PATIENCE = 15  # steps without progress
 
 
 class System(Protocol):

@@ -61,9 +61,6 @@ class Master:
         sizes = [side.shape[0] * side.shape[1] for side in self.sides]
         return [part.view(side.shape) for part, side in zip(flat.split(sizes), self.sides, strict=True)]
 
-    def per_column(self, flat: Tensor) -> list[Tensor]:
-        return list(flat.split([len(side.patterns) for side in self.sides]))
-
     def coefficients(self, lam: Tensor, t: Tensor) -> Tensor:
         """c (G, n); linear in (λ, t)."""
         c = self.columns.patterns * lam
@@ -72,6 +69,11 @@ class Master:
             c[start : start + len(part), side.other] = -part
             start += len(part)
         return c
+
+    def on_other(self, full: Tensor) -> Tensor:
+        """Entries of a (G, n) matrix at (column, other example), flat."""
+        rows = full.split([len(side.patterns) for side in self.sides])
+        return torch.cat([part[:, side.other].flatten() for part, side in zip(rows, self.sides, strict=True)])
 
     def linearise(self, values: Vectors, duals: Vectors) -> "Linearised":
         return Linearised(self, values, duals)
@@ -84,12 +86,15 @@ class Master:
         size = 0.7 / float(((c @ self.K) * c).sum(1).max()) ** 0.5
         lam, t = size * lam, torch.full(self.example.shape, size / 2, dtype=self.K.dtype)
         c = size * c
-        slack = (1 - ((c @ self.K) * c).sum(1)) / 2
-        aim = 0.6 * size / G
-        values = (lam, LARGEST - lam, t, t.clone(), slack)
-        edge = torch.full_like(t, aim / (size / 2))
+        k = c @ self.K
+        slack = (1 - (c * k).sum(1)) / 2
         norms = torch.full_like(slack, 2 * n * size / G)
-        return Iterate(values, (10 * aim / lam, torch.full_like(lam, aim / LARGEST), edge, edge.clone(), norms))
+        heights = self.on_other(norms[:, None] * k)
+        least = 1.0 / G
+        low, high = (-heights).relu() + least, heights.relu() + least
+        q = (norms[:, None] * self.columns.patterns * k).sum(0).index_add(0, self.example, high, alpha=-1)
+        duals = ((q - 1).relu() + 1, torch.full_like(lam, 1e-3 / LARGEST), low, high, norms)
+        return Iterate((lam, LARGEST - lam, t, t.clone(), slack), duals)
 
     def solve(self, tolerance: float) -> Iterate:
         return follow(self, self.start(), tolerance)
@@ -115,21 +120,12 @@ class Linearised:
         self.k = self.c @ master.K
         top = (mu[:, None] * master.columns.patterns * self.k).sum(0) - 1 - floor + ceiling
         top.index_add_(0, master.example, high, alpha=-1)
-        middle = high - low - self._on_other(mu[:, None] * self.k)
+        middle = high - low - master.on_other(mu[:, None] * self.k)
         bottom = ((self.c * self.k).sum(1) - 1) / 2 + slack
         self.lack = top, middle, bottom
         product = sum(float(x @ z) for x, z in zip(self.values, self.duals, strict=True))
         errors = [float(e.abs().max()) for e in self.lack if len(e)]
         self.gap = max(product / float(lam.sum()), max(errors) / 10)
-
-    def _on_other(self, full: Tensor) -> Tensor:
-        """Entries of a (G, n) matrix at (column, other example), flat."""
-        start, parts = 0, []
-        for side in self.master.sides:
-            G = len(side.patterns)
-            parts.append(full[start : start + G, side.other].flatten())
-            start += G
-        return torch.cat(parts)
 
     def factor(self) -> None:
         master = self.master
@@ -188,14 +184,14 @@ class Linearised:
             bottom = bottom + ((curve @ master.K) * curve).sum(1) / 2
         pull = [target / x for target, x in zip(targets, self.values, strict=True)]
         norm_pull = pull[4] + mu / slack * bottom
-        edge = pull[2] - pull[3] - middle + self._on_other(norm_pull[:, None] * self.k)
+        edge = pull[2] - pull[3] - middle + master.on_other(norm_pull[:, None] * self.k)
         held = self._eliminate(edge)
         right = pull[0] - pull[1] - top - (norm_pull[:, None] * master.columns.patterns * self.k).sum(0)
         right = right.index_add(0, example, pull[3] + high / w * held)
         right = right + self._couple(master.coefficients(torch.zeros_like(lam), -held))
         dlam = torch.cholesky_solve(right[:, None], self.head)[:, 0]
         own = self._curvature(master.coefficients(dlam, torch.zeros_like(t)))
-        dt = held + self._eliminate(self._on_other(own) + (high / w) * dlam[example])
+        dt = held + self._eliminate(master.on_other(own) + (high / w) * dlam[example])
         dc = master.coefficients(dlam, dt)
         steps = dlam, -dlam, dt, dlam[example] - dt, -bottom - (self.k * dc).sum(1)
         turns = [p - z / x * dx for p, x, z, dx in zip(pull, self.values, self.duals, steps, strict=True)]

@@ -17,10 +17,12 @@ FIRST = 10  # columns of each sign to begin with
 ENTER = 10  # columns that enter in one round of pricing
 PRICING_ROUNDS = 8
 ROUNDS = 80
-LOOSEST, LOOSE = 1e-2, 1e-4  # gap at which patterns are corrected, at first and before Newton
-CORRECTIONS = 10
+LOOSEST, LOOSE = 1e-2, 1e-3  # gap at which patterns are corrected, at first and before Newton
+CORRECTIONS = 10  # times that Newton goes on after patterns were corrected
+SHARE = 1.0  # wrong patterns per neuron up to which Newton may start
 TIGHTEST = 1e-10  # an interior point gives no more digits
-FLIP = 3  # a pattern is wrong where |z| exceeds this many tolerances
+SAFE = 0.3  # the least margin with which a program may be left
+FLIP = 0.3  # a pattern is wrong where |z| exceeds this many tolerances of the largest |z|
 
 
 class Rounds:
@@ -30,6 +32,7 @@ class Rounds:
         self.K, self.y, self.X, self.unit = examples.K, examples.y, examples.X, examples.unit
         self.watch = watch
         self.count = self.steps = 0
+        self.last: tuple[Master, Iterate] | None = None
 
     def run(self, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
         columns = self._priced(self._pool(W, v), pricing)
@@ -42,20 +45,24 @@ class Rounds:
         return realised(self.X @ W[order].T, v[order].sign(), self.y).distinct()
 
     def _master(self, columns: Columns, tolerance: float) -> tuple[Master, Iterate]:
+        if self.last is not None and self.last[0].columns is columns and self.last[1].gap <= tolerance:
+            return self.last
         master = Master(self.K, self.y, columns)
         iterate = master.solve(tolerance)
+        self.last = master, iterate
         self.count += 1
         self.steps += iterate.steps
-        return master, iterate
+        return self.last
 
     def _priced(self, pool: Columns, pricing: float) -> Columns:
         """Columns that no pattern of the pool improves by more than a share `pricing`."""
         chosen = first_choice(pool, self.y, FIRST)
+        columns = pool.take(chosen)
         for done in range(PRICING_ROUNDS):
             self.watch(Progress(0.3 * done / PRICING_ROUNDS, f"pricing, {int(chosen.sum())} columns"))
             if bool(chosen.all()):
                 break
-            _, iterate = self._master(pool.take(chosen), LOOSEST)
+            _, iterate = self._master(columns, LOOSEST)
             length = lengths(self.K, self.y, iterate.values[0], pool, 1 + pricing)
             length[chosen] = 0
             worst = length.argsort(descending=True)[:ENTER]
@@ -63,16 +70,20 @@ class Rounds:
             if not len(worst):
                 break
             chosen[worst] = True
-        return pool.take(chosen)
+            columns = pool.take(chosen)
+        return columns
 
     def _linearised(self, columns: Columns) -> tuple[Tensor, Tensor]:
-        """Programs of rising accuracy, each with the patterns that the last one's neurons show, until Newton ends it."""
+        """Programs of rising accuracy, each with the patterns that the last one's neurons show, then Newton."""
         tolerance = LOOSEST
         for done in range(ROUNDS):
             self.watch(Progress(0.3 + 0.6 * done / ROUNDS, f"linearising, {len(columns)} columns"))
             guess = read(*self._master(columns, tolerance))
             wrong = self._mismatches(guess, FLIP * tolerance)
-            few = int((wrong & guess.margin).sum()) <= len(columns) / 4
+            if tolerance > TIGHTEST and not self._classifies(flipped(guess, wrong)):
+                tolerance = max(0.1 * tolerance, TIGHTEST)
+                continue
+            few = int((wrong & guess.margin).sum()) <= SHARE * len(columns)
             guess = flipped(guess, wrong)
             if few and tolerance <= LOOSE:
                 guess, state = self._finished(guess)
@@ -105,6 +116,12 @@ class Rounds:
         height = k / k.abs().amax(1, keepdim=True).clamp(min=1e-300)
         on = guess.columns.patterns > 0
         return ~guess.other(self.y) & ((on & (height < -tolerance)) | (~on & (height > tolerance)))
+
+    def _classifies(self, guess: Guess) -> bool:
+        """Whether these neurons satisfy the next program up to scale, so that it has a solution."""
+        z = guess.mu[:, None] * (guess.coefficients(self.y) @ self.K)
+        q = torch.where(guess.other(self.y), -z.relu(), guess.columns.patterns * z).sum(0)
+        return bool((q > SAFE).all())
 
     def _neurons(self, guess: Guess) -> tuple[Tensor, Tensor]:
         U = guess.mu[:, None] * (guess.coefficients(self.y) @ self.X) / self.unit

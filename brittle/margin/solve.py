@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require, require_positive
+from brittle.common.errors import require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.margin.examples import Examples, gather
 from brittle.margin.kkt import KKTResidual, homogeneous, require_classified, residual
-from brittle.margin.rounds import Rounds
+from brittle.margin.working import Working
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
@@ -94,27 +94,31 @@ def solve(
     X, W, v = homogeneous(network, data, biases)
     examples = gather(X, data.y)
     require_classified(data.y * ((X @ W.T).relu_() @ v))
-    rounds = Rounds(examples, watch)
-    U, signs = rounds.run(W, v, pricing)
-    point = as_network(U, signs, examples, biases)
+    run = Working(examples, watch)
+    U, signs = run.run(W, v, pricing)
+    point = as_network(U, signs, examples, biases) or as_network(*neurons(W, v), examples, biases)
+    assert point is not None
     watch(Progress(0.95, "measuring the residual"))
     measured = residual(point, data, biases=biases)
     solved = max(measured.stationarity, measured.complementarity) <= tolerance
     status = Status.SOLVED if solved else Status.INACCURATE
-    return KKTPoint(point, measured, status, rounds.count, rounds.steps, time.perf_counter() - began)
+    return KKTPoint(point, measured, status, run.count, run.steps, time.perf_counter() - began)
 
 
-def as_network(U: Tensor, signs: Tensor, examples: Examples, biases: bool) -> TwoLayer:
-    """Balanced weights of the neurons u_g = |v_g| w̃_g, scaled to min q = 1."""
-    root = U.norm(dim=1).sqrt()
-    W, v = U / root[:, None], signs * root
-    q = examples.y * ((examples.X @ W.T).relu() @ v)
-    require(
-        bool((q > 0).all()),
-        "the solver lost an example: no column pool classifies the data; start from another network",
-    )
-    scale = q.min().sqrt()
-    W, v = W / scale, v / scale
+def neurons(W: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """u_j = |v_j| w̃_j and the sign of every neuron that is not zero."""
+    U = v.abs()[:, None] * W
+    alive = (U != 0).any(1)
+    return U[alive], v[alive].sign()
+
+
+def as_network(U: Tensor, signs: Tensor, examples: Examples, biases: bool) -> TwoLayer | None:
+    """The neurons u_g = |v_g| w̃_g with balanced weights, scaled to min q = 1; None if they classify wrongly."""
+    least = float(examples.margins(U, signs).min())
+    if not least > 0:
+        return None
+    root = (U.norm(dim=1) / least).sqrt()
+    W, v = U / (least * root)[:, None], signs * root
     if biases:
         return TwoLayer(W[:, :-1].contiguous(), W[:, -1].contiguous(), v)
     return TwoLayer(W, torch.zeros_like(v), v)

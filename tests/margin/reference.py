@@ -1,38 +1,71 @@
 """Independent references for the margin folder: cvxpy on the definitions, and KKT points made by hand."""
 
+import itertools
+
 import cvxpy as cp
 import numpy as np
 import torch
+from scipy.optimize import nnls
 
-from brittle.networks import TwoLayer
+from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data
 
 
-def stationarity(network, data, *, biases=True, kink_tolerance=1e-6, margin_tolerance=1e-6):
-    """min ‖θ - Σ λ_i g_i‖/‖θ‖, written from the definition with one variable per slope."""
+def generator(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def unit_margin(network, data, biases):
+    """X̃, y, W̃, v and q as arrays, scaled to min q = 1."""
     X, y = data.X.numpy(), data.y.numpy()
     W, b, v = network.W.numpy(), network.b.numpy(), network.v.numpy()
     if biases:
         X, W = np.c_[X, np.ones(len(X))], np.c_[W, b]
     q = y * (np.maximum(X @ W.T, 0) @ v)
-    W, v, q = W / q.min() ** 0.5, v / q.min() ** 0.5, q / q.min()
-    Z = X @ W.T
-    kink = np.abs(Z) <= kink_tolerance * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(W, axis=1))
-    lam = cp.Variable(len(y), nonneg=True)
-    load = cp.Variable(Z.shape, nonneg=True)
-    ones = np.ones(len(v))
-    limits = (
-        [load <= cp.outer(lam, ones), lam[q > 1 + margin_tolerance] == 0]
-        if (q > 1 + margin_tolerance).any()
-        else [load <= cp.outer(lam, ones)]
-    )
-    limits += [cp.multiply(~kink & (Z > 0), load - cp.outer(lam, ones)) == 0, cp.multiply(~kink & (Z <= 0), load) == 0]
-    first = W - cp.multiply(v[:, None], cp.multiply(y[:, None], load).T @ X)
-    second = v - np.maximum(Z, 0).T @ cp.multiply(lam, y)
-    length = cp.norm(cp.hstack([cp.vec(first, order="F"), second]))
-    problem = cp.Problem(cp.Minimize(length), limits)
-    problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    return problem.value / (np.square(W).sum() + np.square(v).sum()) ** 0.5
+    return X, y, W / q.min() ** 0.5, v / q.min() ** 0.5, q / q.min()
+
+
+def kinks_of(X, W, tolerance):
+    return np.abs(X @ W.T) <= tolerance * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(W, axis=1))
+
+
+def stationarity_by_cvxpy(network, data, *, biases=True, kink_tolerance=1e-6, margin_tolerance=1e-6):
+    """min ‖θ - Σ λ_i g_i‖/‖θ‖, written from the definition with one variable per multiplier and slope."""
+    X, y, W, v, q = unit_margin(network, data, biases)
+    Z, kink = X @ W.T, kinks_of(X, W, kink_tolerance)
+    explained, limits = 0, []
+    for i in np.flatnonzero(q <= 1 + margin_tolerance):
+        lam, loads = cp.Variable(nonneg=True), cp.Variable((len(v), 1), nonneg=True)
+        limits.append(loads <= lam)
+        row = y[i] * X[i]
+        part = lam * np.outer(v * ((Z[i] > 0) & ~kink[i]), row) + cp.multiply(loads, np.outer(v * kink[i], row))
+        explained += cp.hstack([cp.vec(part, order="C"), lam * y[i] * np.maximum(Z[i], 0)])
+    theta = np.r_[W.ravel(), v]
+    return cp.Problem(cp.Minimize(cp.norm(theta - explained)), limits).solve(solver=cp.CLARABEL) / np.linalg.norm(theta)
+
+
+def stationarity_by_vertices(network, data, *, biases=True, kink_tolerance=1e-6, margin_tolerance=1e-6):
+    """The same to rounding error: slopes in [0, 1] are mixtures of 0 and 1, so every vertex is a column of an NNLS."""
+    X, y, W, v, q = unit_margin(network, data, biases)
+    Z, kink = X @ W.T, kinks_of(X, W, kink_tolerance)
+    columns = []
+    for i in np.flatnonzero(q <= 1 + margin_tolerance):
+        for choice in itertools.product((0, 1), repeat=int(kink[i].sum())):
+            slopes = (Z[i] > 0).astype(float)
+            slopes[kink[i]] = choice
+            columns.append(y[i] * np.r_[np.outer(v * slopes, X[i]).ravel(), np.maximum(Z[i], 0)])
+    theta = np.r_[W.ravel(), v]
+    return nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta)
+
+
+def smallest_norm(X, y, columns):
+    """min Σ ‖u_g‖ subject to the margins of one convex round, as a cone program in the primal."""
+    X, y, patterns, signs = X.numpy(), y.numpy(), columns.patterns.numpy(), columns.signs.numpy()
+    U = cp.Variable((len(signs), X.shape[1]))
+    Z = U @ X.T
+    own = signs[:, None] == y
+    margins = cp.sum(cp.multiply(patterns * own, Z) - cp.multiply(~own, cp.pos(Z)), axis=0)
+    return cp.Problem(cp.Minimize(cp.sum(cp.norm(U, axis=1))), [margins >= 1]).solve(solver=cp.CLARABEL)
 
 
 def orthogonal(dim, examples):
@@ -42,16 +75,15 @@ def orthogonal(dim, examples):
 
 
 def closed_form(dim, examples):
-    """SPEC 9: the KKT point with biases on orthogonal data with balanced classes, in two neurons."""
+    """The KKT point with biases on orthogonal data with balanced classes: two neurons, and no solver."""
     data = orthogonal(dim, examples)
     share = examples / dim
     bias = share / (2 * (1 + share))
-    own, other = (1 - bias) / dim**0.5, -bias / dim**0.5
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
+    same = (signs[:, None] == data.y).double()
     U = torch.zeros(2, dim, dtype=torch.float64)
-    U[:, :examples] = torch.where(signs[:, None] == data.y, own, other).double()
-    U[:, :examples] = torch.where(signs[:, None] == data.y, torch.tensor(own).double(), torch.tensor(other).double())
-    return balanced(U, torch.full((2,), bias, dtype=torch.float64), signs), data
+    U[:, :examples] = (same * (1 - bias) - (1 - same) * bias) / dim**0.5
+    return balanced(U, torch.full_like(signs, bias), signs), data
 
 
 def smaller_norm(dim):
@@ -64,3 +96,20 @@ def balanced(W, b, v):
     """The same function with |v_j| = ‖(w_j, b_j)‖."""
     ratio = (v.abs() / (W.square().sum(1) + b.square()).sqrt()).sqrt()
     return TwoLayer(W * ratio[:, None], b * ratio, v / ratio)
+
+
+def gaussian(examples, dim, seed):
+    """Gaussian examples with random labels, both of which occur."""
+    rng = generator(seed)
+    X = torch.randn(examples, dim, generator=rng, dtype=torch.float64)
+    y = torch.randint(0, 2, (examples,), generator=rng).double() * 2 - 1
+    y[:2] = torch.tensor([1.0, -1.0])
+    return Data(X, y)
+
+
+def fitted(data, width, seed):
+    """A random first layer with the output weights of least norm that give margins between 1 and 1.5."""
+    network = PyTorch().draw(data.columns, width, generator(seed))
+    goals = data.y * (1 + 0.5 * torch.rand(len(data), generator=generator(seed + 1), dtype=torch.float64).round())
+    v = torch.linalg.lstsq(network.preactivations(data.X).relu(), goals[:, None], driver="gelsd").solution[:, 0]
+    return TwoLayer(network.W, network.b, v)
