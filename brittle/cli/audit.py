@@ -9,10 +9,11 @@ from rich.table import Table
 
 from brittle.audit import Audit, audit
 from brittle.cli.console import emit, rows_table, say, watching
+from brittle.cli.models import Architecture, Shape, model_from
 from brittle.cli.options import JsonFile, Seed, generator
 from brittle.common.errors import InputError, require
 from brittle.common.result import short
-from brittle.networks import Network, PyTorch, load_network
+from brittle.networks import Network, PyTorch
 from brittle.settings import Data, Digits, load_data
 from brittle.training import Flow, Logistic, LogLoss, Time
 
@@ -27,6 +28,8 @@ def run(
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Its training data.")] = None,
     init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="The network before training.")] = None,
+    architecture: Architecture = None,
+    shape: Shape = None,
     report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page: out.html.")] = None,
     pictures: Annotated[
         Path | None, typer.Option("--pictures", metavar="FOLDER", help="Write the page's pictures as PNG files.")
@@ -49,11 +52,11 @@ def run(
         require(report.parent.is_dir(), f"{report}: the folder {report.parent} does not exist")
     rng = generator(seed)
     with watching("audit") as watch:
-        network, examined, title = _subject(model, data, rng)
+        network, examined, title = _subject(model, data, rng, architecture, shape)
         found = audit(
             network,
             examined,
-            start=None if init is None else load_network(init),
+            start=None if init is None else model_from(init, architecture, shape),
             budget=budget,
             examples=examples,
             remedies=_remedies(remedy),
@@ -81,13 +84,15 @@ def _remedies(names: list[str] | None) -> tuple[str, ...] | None:
     return None if not names else () if names == ["none"] else tuple(names)
 
 
-def _subject(model: Path | None, data: Path | None, rng: torch.Generator) -> tuple[Network, Data, str]:
+def _subject(
+    model: Path | None, data: Path | None, rng: torch.Generator, architecture: str | None, shape: str | None
+) -> tuple[Network, Data, str]:
     if model is None:
         require(data is None, "--data was given without a model: name the network file too")
         return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
     require(data is not None, "--data is missing: an audit needs the data that the network was trained on")
     assert data is not None
-    return load_network(model), load_data(data), f"Audit of {model.name}"
+    return model_from(model, architecture, shape), load_data(data), f"Audit of {model.name}"
 
 
 def embedded(rng: torch.Generator) -> tuple[Network, Data]:

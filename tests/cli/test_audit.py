@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from torch import nn
 
 from brittle.cli import main
 from brittle.networks import Lazy, PyTorch, load_network, save_network
@@ -85,3 +86,22 @@ def test_the_start_tells_the_regime(files, rng):
     save_data(Data(data.X, moved.predict(data.X)), "own.npz")
     assert main(["audit", "moved.npz", "--data", "own.npz", "--init", "start.npz", "--json", "b.json", *QUICK]) == 0
     assert json.loads((files / "b.json").read_text())["regime"]["name"] == "lazy"
+
+
+def test_a_state_dict_may_name_its_architecture(files, rng, capsys, monkeypatch):
+    (files / "mine.py").write_text(
+        "from torch import nn\n\n\n"
+        "class Net(nn.Sequential):\n"
+        "    def __init__(self):\n"
+        "        super().__init__(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, 2))\n"
+    )
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, 2))
+    torch.save(module.state_dict(), "conv.pt")
+    X = torch.randn(6, 12, generator=rng)
+    save_data(Data(X, module(X.view(6, 1, 3, 4)).argmax(1)), "conv.npz")
+    command = ["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Net", "--shape", "1,3,4", *QUICK]
+    assert main([*command, "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["network"]["kind"] == "module"
+    assert main(["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Gone", *QUICK]) == 2
+    assert main(["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Net", "--shape", "a", *QUICK]) == 2
+    assert "--shape is 'a'" in capsys.readouterr().err
