@@ -5,6 +5,7 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import typer
 from rich.table import Table
 
@@ -48,6 +49,7 @@ def check(
     Exit code 1 if a claim does not hold although its hypotheses do; with `all`, statements that are known to be false
     as printed are listed as such and do not count.
     """
+    torch.set_num_threads(1)  # most of the work is on small matrices, where threads only wait for each other
     if identity.lower() == "all":
         alone = not (net or data or trials or solve_for or settings)
         require(alone, "`brittle check all` takes no --net, --data, --trials, --solve-for or --set: name one theorem")
@@ -152,7 +154,10 @@ def _check_all(seed: int, json_file: str | None) -> None:
 
 def _all_table(verdicts: list[Verdict]) -> Table:
     rows = [[each.id, each.verdict.value, _headline(each), f"{each.seconds:.2f} s", each.claim] for each in verdicts]
-    return rows_table(["id", "verdict", "measured and promised", "time", "claim"], rows)
+    table = rows_table(["id", "verdict", "measured and promised", "time", "claim"], rows)
+    for column in table.columns[:2]:
+        column.no_wrap = True  # an id that is cut short cannot be asked for
+    return table
 
 
 def _headline(verdict: Verdict) -> str:

@@ -50,4 +50,5 @@ def theorems(
         for each in chosen
     ]
     table = rows_table(["id", "claim", "applies to"], [[row["id"], row["claim"], row["applies_to"]] for row in rows])
+    table.columns[0].no_wrap = True
     emit({"theorems": rows}, json_file, table)
