@@ -55,18 +55,21 @@ def flip_intervals(
 def beyond(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 
-    At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles.
+    At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles, until
+    the margin is so far below zero that the rounding of another batch size would not lift it again.
     """
     sizes = torch.where(flips.isfinite(), flips, torch.inf)
     pending = (sizes.isfinite() & (directions != 0).any(1)).nonzero()[:, 0]
     unit = EPSILON * (flips + X.norm(dim=1) / directions.norm(dim=1).clamp(min=1e-300))
+    clear = 32 * EPSILON * network.margins(X, y).abs()
     for doubling in range(34):
         points = X[pending] + sizes[pending, None] * directions[pending]
-        pending = pending[~(network.margins(points, y[pending]) < 0)]
+        pending = pending[~(network.margins(points, y[pending]) < -clear[pending])]
         if not len(pending):
             return sizes
         sizes[pending] = torch.minimum(flips[pending] + unit[pending] * 2.0**doubling, limit[pending])
-    sizes[pending] = torch.inf
+    at_limit = network.margins(X[pending] + sizes[pending, None] * directions[pending], y[pending]) < 0
+    sizes[pending[~at_limit]] = torch.inf
     return sizes
 
 

@@ -14,27 +14,34 @@ from torch import Tensor
 
 from brittle.networks import TwoLayer
 
+DEPTH = 1e-11  # of the margin at x
+
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """The network as seen from n examples: a (n, width), c = y v (n, width), y c0 (n,), W within the subspace."""
+    """The network as seen from n examples: a (n, width), c = y v (n, width), y c0 (n,), W within the subspace.
+
+    depth (n,): how far below zero the goal lies, so that rounding does not make the ray to it pass by.
+    """
 
     W: Tensor
     a: Tensor
     c: Tensor
     offset: Tensor
+    depth: Tensor
 
     @classmethod
     def of(cls, network: TwoLayer, X: Tensor, y: Tensor, W: Tensor) -> "Fold":
-        return cls(W, network.preactivations(X), y[:, None] * network.v, y * network.c)
+        depth = DEPTH * network.margins(X, y).abs()
+        return cls(W, network.preactivations(X), y[:, None] * network.v, y * network.c, depth)
 
     def rows(self, rows: Tensor) -> "Fold":
-        return Fold(self.W, self.a[rows], self.c[rows], self.offset[rows])
+        return Fold(self.W, self.a[rows], self.c[rows], self.offset[rows], self.depth[rows])
 
     def shortest(self, delta: Tensor, pivots: int) -> tuple[Tensor, Tensor]:
         """From δ (n, dim) with f = 0: the shortest δ with h ≤ 0 (n, dim) and the bound that belongs to it (n,)."""
         z = self.a + delta @ self.W.T
-        state = _State(delta, z, torch.zeros_like(z, dtype=torch.bool), z > 0, torch.zeros_like(self.offset))
+        state = _State(delta.clone(), z, torch.zeros_like(z, dtype=torch.bool), z > 0, torch.zeros_like(self.offset))
         live = torch.arange(len(delta))
         for _ in range(pivots):
             if not len(live):
@@ -50,7 +57,7 @@ class Fold:
         p, A = weights @ self.W, self.offset + (weights * self.a).sum(1)
         index, on = _listed(state.held)
         planes, a = self.W[index] * on[..., None], self.a.gather(1, index) * on
-        goal, multipliers = _projected(p, A, planes, a)
+        goal, multipliers = _projected(p, A + self.depth, planes, a)
         steep = self.c.gather(1, index)
         share = torch.where(on & (multipliers[:, :1] > 0), multipliers[:, 1:] / (multipliers[:, :1] * steep), 0.0)
         bound = _distance(p, A, planes, a, share.clamp(0, 1) * steep)
@@ -111,7 +118,9 @@ def _projected(p: Tensor, A: Tensor, planes: Tensor, a: Tensor) -> tuple[Tensor,
     size = gram.diagonal(dim1=1, dim2=2)
     ridge = torch.where(size > 0, 1e-14 * size, 1.0)
     targets = torch.cat([A[:, None], a], 1)
-    multipliers = torch.linalg.solve(gram + torch.diag_embed(ridge), targets)
+    factors = torch.linalg.lu_factor(gram + torch.diag_embed(ridge))
+    multipliers = torch.linalg.lu_solve(*factors, targets[..., None])
+    multipliers = (multipliers + torch.linalg.lu_solve(*factors, targets[..., None] - gram @ multipliers))[..., 0]
     return -(multipliers[..., None] * B).sum(1), multipliers
 
 

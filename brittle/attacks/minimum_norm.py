@@ -1,7 +1,7 @@
 """The shortest perturbation that can be found: several starts, linearisation at the boundary, exact rays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.flips import CHUNK, beyond, first_flip_of_right
 from brittle.attacks.kinks import Fold
+from brittle.attacks.pgd import PGD
+from brittle.attacks.pieces import EPSILON
 from brittle.attacks.region import region_bounds
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require_count
@@ -17,6 +19,9 @@ from brittle.common.progress import Progress
 from brittle.networks import Deep, TwoLayer
 
 PIVOTS = 100
+FEW_DIMENSIONS = 32
+SEEKING_STEPS = 30
+WALKING_STEPS = 20
 STEP = 1e-12  # a flip that is shorter by less than this share is the same flip
 
 
@@ -36,9 +41,9 @@ class MinimumNormResult(AttackResult):
 class MinimumNorm(Attack[MinimumNormResult]):
     """Shortens the flip of the gradient ray, looks for a shorter one from `starts` - 1 other starts, and finishes it.
 
-    A start takes its gradient at x (so that no perturbation is longer than that ray's), at the nearest examples of
-    other labels, or at random points around x, and follows it for `descents` steps. `rounds` limits the finish, which
-    ends by itself where nothing shortens the flip.
+    The other starts take their gradient at the nearest examples of other labels and at random points around x, and
+    follow it for `descents` steps; in deep networks small steps downhill are tried too. No perturbation is longer than
+    the gradient ray's. `rounds` limits the finish, which ends by itself where nothing shortens the flip.
     """
 
     result: ClassVar[type[AttackResult]] = MinimumNormResult
@@ -58,11 +63,15 @@ class MinimumNorm(Attack[MinimumNormResult]):
     def _run(self, target: Target) -> Attempt:
         search = _Search(target, self.subspace, self.limit)
         search.start(torch.zeros_like(target.X), steps=1)
+        search.start_in_box()
         for _ in range(self.descents):
             search.descend()
+        if self.starts > 1 and not isinstance(target.network, TwoLayer):
+            search.walk()
         for step, probes in enumerate(self._probes(target, search)):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
             search.start(probes, self.descents + 1)
+        search.seek()
         bound = search.shorten(self.rounds, self.tolerance)
         norms = search.norms
         stationary = norms.isfinite() & (norms - bound <= self.tolerance * norms)
@@ -101,20 +110,66 @@ class _Search:
         self.norms[target.network.margins(target.X, target.y) < 0] = 0
 
     def start(self, probes: Tensor, steps: int) -> None:
-        """On the sphere of the shortest known flip go against the gradient, first that at x + probe; try what flips."""
+        """On the sphere of the shortest known flip go against the gradient, first that at x + probe.
+
+        The ray through x + probe itself is worth a look where no flip is known yet, and in few dimensions.
+        """
         rows = (self.norms > 0).nonzero()[:, 0]
         X, y, delta, norms = self.target.X[rows], self.target.y[rows], probes[rows], self.norms[rows]
-        sizes = torch.where(norms.isfinite(), norms, X.norm(dim=1) + 1)[:, None]
+        few = norms.isinf() | (X.shape[1] <= FEW_DIMENSIONS)
+        self._try(rows[few], _unit(self.subspace.project(delta[few])), norms[few])
+        sizes, rays = torch.where(norms.isfinite(), norms, X.norm(dim=1) + 1)[:, None], torch.zeros_like(X)
+        for _ in range(steps):
+            rays = -_unit(self.subspace.project(self.target.network.margin_gradients(X + delta, y).double()))
+            delta = sizes * rays
+        self._try(rows, rays, self.norms[rows])
+
+    def start_in_box(self) -> None:
+        """A ray against the gradient may leave the box too soon: aim where a linear margin would flip inside it."""
+        if self.target.bounds is None or not self.subspace.free:
+            return
+        rows = (self.norms > 0).nonzero()[:, 0]
+        X, y = self.target.X[rows], self.target.y[rows]
+        gradients = self.target.network.margin_gradients(X, y).double()
+        margins = self.target.network.margins(X, y).double()[:, None]
+        low, high = self.target.bounds
+        for excess in (1.01, 2.0, 1e9):
+            goals = _projected_in_box(gradients, -excess * margins, low - X, high - X)
+            self._try(rows, _unit(goals), self.norms[rows])
+
+    def walk(self) -> None:
+        """Small steps downhill in the ball of the shortest known flip, and the ray to where they lead."""
+        rows, steps = self._found(), WALKING_STEPS
+        X, y, norms = self.target.X[rows], self.target.y[rows], self.norms[rows, None]
+        delta = torch.zeros_like(X)
         for _ in range(steps):
             gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
-            delta = -sizes * gradients / gradients.norm(dim=1, keepdim=True).clamp(min=1e-300)
-        hopeful = norms.isinf() | (self.target.network.margins(X + delta, y) < 0)
-        self._try(rows[hopeful], delta[hopeful], norms[hopeful])
+            delta = delta - 2 / steps * norms * _unit(gradients)
+            delta = delta * (norms / delta.norm(dim=1, keepdim=True).clamp(min=1e-300)).clamp(max=1)
+        self._try(rows, _unit(delta), self.norms[rows])
+
+    def seek(self) -> None:
+        """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
+        rows = self.norms.isinf().nonzero()[:, 0]
+        if not len(rows):
+            return
+        X, y, delta = self.target.X[rows], self.target.y[rows], torch.zeros_like(self.target.X[rows])
+        goal = -0.02 * self.target.network.margins(X, y)[:, None]
+        for _ in range(SEEKING_STEPS):
+            gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+            above = (self.target.network.margins(X + delta, y)[:, None] - goal).clamp(min=0)
+            delta = delta - above * gradients / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
+        self._try(rows, _unit(torch.where(delta.isfinite().all(1, keepdim=True), delta, 0.0)), self.norms[rows])
+        rows = rows[self.norms[rows].isinf()]
+        if len(rows):
+            target = replace(self.target, data=self.target.data.take(rows))
+            found = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit)._run(target)
+            self._try(rows, found.direction, self.norms[rows])
 
     def descend(self) -> None:
         """Go from every flip to the shortest point of the plane that touches the margin there."""
         rows = self._found()
-        self._try(rows, self._linearised(rows), self.norms[rows])
+        self._try(rows, _unit(self._linearised(rows)), self.norms[rows])
 
     def shorten(self, rounds: int, tolerance: float) -> Tensor:
         """Improve the shortest flips until nothing helps; returns what is proved about them."""
@@ -128,7 +183,7 @@ class _Search:
             self._move(live, self._linearised(live))
             live = live[self.norms[live] < before * (1 - tolerance)]
         if isinstance(self.target.network, Deep):
-            return self._shorten_in_regions(self.target.network)
+            return self._shorten_in_regions(self.target.network, rounds)
         return torch.zeros_like(self.norms)
 
     def perturbations(self) -> tuple[Tensor, Tensor]:
@@ -154,13 +209,17 @@ class _Search:
                     break
         return torch.minimum(bound, self.norms)
 
-    def _shorten_in_regions(self, network: Deep) -> Tensor:
-        found = self._found()
-        delta = self.norms[found, None] * self.rays[found]
-        shortest, bounds = region_bounds(network, self.target.X[found], self.target.y[found], delta, self.subspace)
-        self._move(found, shortest)
-        bound = torch.zeros_like(self.norms)
-        bound[found] = bounds
+    def _shorten_in_regions(self, network: Deep, rounds: int) -> Tensor:
+        """Go to the shortest flip of the region, then to that of the region where this leads, and so on."""
+        bound, live = torch.zeros_like(self.norms), self._found()
+        for _ in range(rounds):
+            if not len(live):
+                break
+            X, y, delta = self.target.X[live], self.target.y[live], self.norms[live, None] * self.rays[live]
+            goals, bounds = region_bounds(network, X, y, delta, self.subspace)
+            moved = self._move(live, goals)
+            bound[live] = torch.where(moved, 0.0, bounds)
+            live = live[moved]
         return torch.minimum(bound, self.norms)
 
     def _move(self, rows: Tensor, goals: Tensor) -> Tensor:
@@ -172,7 +231,7 @@ class _Search:
             if not len(left):
                 break
             before = self.norms[rows[left]]
-            self._try(rows[left], here[left] + share * (goals[left] - here[left]), before)
+            self._try(rows[left], _unit(here[left] + share * (goals[left] - here[left])), before)
             moved[left] = self.norms[rows[left]] < before
         return moved
 
@@ -192,15 +251,18 @@ class _Search:
             goal = gradients * along / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
         return torch.where(along < 0, goal, delta)
 
-    def _try(self, rows: Tensor, directions: Tensor, limit: Tensor) -> None:
-        """Follow new rays up to the limit (n,); they become the best known ones where they flip sooner."""
-        lengths = directions.norm(dim=1, keepdim=True)
-        rays = torch.where(lengths > 0, directions / torch.where(lengths > 0, lengths, 1.0), 0.0)
+    def _try(self, rows: Tensor, rays: Tensor, limit: Tensor) -> None:
+        """Follow new unit rays up to the limit (n,); they become the best known ones where they flip sooner."""
         X, y = self.target.X[rows], self.target.y[rows]
         limits = torch.minimum(self.target.limits(rays, self.limit, rows), limit)
         flips = first_flip_of_right(self.target.network, X, y, rays, limits)
-        better = flips < self.norms[rows] * (1 - STEP)
+        better = flips < self.norms[rows] * (1 - STEP) - 64 * EPSILON * X.norm(dim=1)
         self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    lengths = vectors.norm(dim=1, keepdim=True)
+    return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def _projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:

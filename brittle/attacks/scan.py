@@ -8,6 +8,7 @@ from brittle.networks import Network
 
 GRID = 256
 BISECTIONS = 60
+NUMBERS_AT_ONCE = 2**22
 
 
 def scanned_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
@@ -17,7 +18,7 @@ def scanned_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, li
 
 def scanned_intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Intervals:
     grid = _grid(X, directions, limit)
-    flipped = torch.stack([_flipped(network, X, y, directions, t) for t in grid.T], 1)
+    flipped = _flipped_on(grid, network, X, y, directions)
     turns = flipped[:, 1:] != flipped[:, :-1]
     ray, cell = turns.nonzero(as_tuple=True)
     at = _bisected(network, X[ray], y[ray], directions[ray], grid[ray, cell], grid[ray, cell + 1])
@@ -36,6 +37,17 @@ def _grid(X: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
     even = torch.linspace(0, 1, GRID // 2, dtype=torch.float64)
     geometric = torch.logspace(-8, 0, GRID - GRID // 2, dtype=torch.float64)
     return limit[:, None] * torch.cat([even, geometric]).sort().values
+
+
+def _flipped_on(grid: Tensor, network: Network, X: Tensor, y: Tensor, directions: Tensor) -> Tensor:
+    """(n, GRID), many grid points in one call of the network."""
+    parts = []
+    for columns in grid.split(max(1, NUMBERS_AT_ONCE // max(1, X.numel())), 1):
+        count = columns.shape[1]
+        points = X[:, None] + columns[..., None] * directions[:, None]
+        labels = y[:, None].expand(-1, count).reshape(-1)
+        parts.append(network.margins(points.reshape(-1, X.shape[1]), labels).reshape(-1, count) < 0)
+    return torch.cat(parts, 1)
 
 
 def _flipped(network: Network, X: Tensor, y: Tensor, directions: Tensor, t: Tensor) -> Tensor:

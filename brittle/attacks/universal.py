@@ -106,9 +106,10 @@ class Universal(Attack[UniversalResult]):
 def _all_beyond(network: Network, X: Tensor, y: Tensor, rays: Tensor, start: float, stop: float, most: int) -> float:
     """The first size just above `start` at which `most` examples are measured as flipped, inside the interval."""
     unit = EPSILON * (start + float(X.norm(dim=1).max()))
+    clear = -32 * EPSILON * network.margins(X, y).abs()
     size = start
     for doubling in range(34):
-        if int((network.margins(X + size * rays, y) < 0).sum()) >= most:
+        if int((network.margins(X + size * rays, y) < clear).sum()) >= most:
             return size
         size = min(start + unit * 2.0**doubling, (start + stop) / 2)
     return size

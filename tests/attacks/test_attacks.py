@@ -1,0 +1,174 @@
+"""What every attack must keep to, on every kind of network."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from brittle.attacks import FREE, PGD, Foolbox, GradientStep, MinimumNorm, Ray, Restriction, Universal, signed_gradients
+from brittle.common.errors import InputError
+from brittle.networks import PyTorch, TwoLayer
+from brittle.settings import Data
+from tests.cases import ATTACKS
+
+DOUBLE = torch.float64
+
+
+@pytest.fixture(params=[part for _, part in ATTACKS], ids=[name for name, _ in ATTACKS])
+def attack(request):
+    if isinstance(request.param, Foolbox):
+        pytest.importorskip("foolbox")
+    return request.param
+
+
+def problem(seed=0, dim=8, width=30, examples=12):
+    rng = torch.Generator().manual_seed(seed)
+    network = PyTorch().draw(dim, width, rng)
+    X = torch.randn(examples, dim, generator=rng, dtype=DOUBLE)
+    y = network.logits(X).sign()
+    y[0] *= -1
+    return network, Data(X, y)
+
+
+def tensors(result):
+    return [getattr(result, each.name) for each in dataclasses.fields(result)]
+
+
+def test_the_result_is_measured(attack):
+    network, data = problem()
+    result = attack.run(network, data)
+    assert result.success.any()
+    assert torch.equal(network.margins(data.X + result.perturbations, data.y) < 0, result.success)
+    torch.testing.assert_close(result.norms, result.perturbations.norm(dim=1))
+    assert result.success[0]
+    assert result.norms[0] == 0
+    lengths = result.direction.norm(dim=1)
+    torch.testing.assert_close(lengths, (lengths > 0.5).double())
+    assert not any(value.isnan().any() for value in tensors(result) if isinstance(value, torch.Tensor))
+    assert not result.clipped.any()
+
+
+def test_the_same_seed_gives_the_same_numbers(attack):
+    network, data = problem()
+    one, other = (attack.run(network, data, rng=torch.Generator().manual_seed(3)) for _ in range(2))
+    assert torch.equal(one.perturbations, other.perturbations)
+
+
+@pytest.mark.parametrize("value", [1.0, 0.0])
+def test_a_constant_network_is_never_flipped(attack, value):
+    """No gradient, no crossing; with N = 0 not even a margin."""
+    zeros = torch.zeros(3, 8, dtype=DOUBLE), torch.zeros(3, dtype=DOUBLE), torch.zeros(3, dtype=DOUBLE)
+    network = TwoLayer(*zeros, torch.tensor(value, dtype=DOUBLE))
+    X = torch.randn(4, 8, generator=torch.Generator().manual_seed(0), dtype=DOUBLE)
+    y = torch.tensor([1.0, 1.0, -1.0, 1.0], dtype=DOUBLE)
+    result = attack.run(network, Data(X, y))
+    assert torch.equal(result.success, (y < 0) if value else torch.zeros(4, dtype=torch.bool))
+    assert not any(each.isnan().any() for each in tensors(result) if isinstance(each, torch.Tensor))
+    result.to_json()
+
+
+def test_a_box_is_kept_and_its_work_is_told(attack):
+    network, data = problem(examples=20)
+    data = Data(data.X.clamp(-1, 1), data.y)
+    result = attack.run(network, data, bounds=(-1.0, 1.0))
+    moved = data.X + result.perturbations
+    assert moved.min() >= -1 - 1e-12
+    assert moved.max() <= 1 + 1e-12
+    assert torch.equal(result.clipped, (result.raw != result.perturbations).any(1))
+    assert torch.equal(network.margins(moved, data.y) < 0, result.success)
+
+
+def test_a_plain_module_of_several_classes_in_float32(attack):
+    if isinstance(attack, Universal):
+        attack = dataclasses.replace(attack, direction=torch.ones(8), signed=False)
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 3))
+    X = torch.randn(10, 8, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
+    y = module(X.float()).argmax(1)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    result = attack.run(module, Data(X, y))
+    logits = module.double()(X + result.perturbations)
+    others = logits.scatter(1, y[:, None], -torch.inf).max(1).values
+    assert torch.equal(logits.gather(1, y[:, None])[:, 0] < others, result.success)
+    if not isinstance(attack, Universal):
+        assert result.success.any()
+    assert all(torch.equal(value.float(), before[name]) for name, value in module.state_dict().items())
+
+
+def test_a_module_that_is_no_chain_of_relus(attack):
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Tanh(), torch.nn.Linear(16, 1))
+    X = torch.randn(6, 8, generator=torch.Generator().manual_seed(1), dtype=DOUBLE)
+    y = module(X.float())[:, 0].sign().double()
+    result = attack.run(module, Data(X, y))
+    assert torch.equal(module.double()(X + result.perturbations)[:, 0] * y < 0, result.success)
+
+
+def test_the_limit_is_kept_and_the_failure_is_told():
+    network, data = problem()
+    for attack in (Ray(limit=1e-3), GradientStep(limit=1e-3), MinimumNorm(limit=1e-3), PGD(limit=1e-3)):
+        result = attack.run(network, data)
+        assert result.norms.max() <= 1e-3
+        assert result.success[0]
+        assert not result.success[1:].all()
+    universal = Universal(direction=signed_gradients, limit=1e-3).run(network, data)
+    assert universal.smallest == torch.inf
+
+
+def test_restricted_attacks_stay_where_they_may():
+    network, data = problem(dim=12)
+    basis = torch.randn(12, 4, generator=torch.Generator().manual_seed(5), dtype=DOUBLE)
+    for off in (False, True):
+        inside = Restriction(basis, off=off)
+        for attack in (Ray(subspace=inside), GradientStep(subspace=inside), MinimumNorm(subspace=inside)):
+            result = attack.run(network, data)
+            away = result.perturbations - inside.project(result.perturbations)
+            assert away.abs().max() <= 1e-12
+            assert result.success[1:].any()
+
+
+def test_attacks_order_as_they_must():
+    """Minimum norm is nowhere longer than the gradient's ray, nor is the step that looks both ways; PGD is a check."""
+    network, data = problem(dim=30, width=200, examples=40)
+    ray, step = Ray().run(network, data), GradientStep().run(network, data)
+    shortest, pgd = MinimumNorm().run(network, data), PGD().run(network, data)
+    assert (shortest.norms <= ray.norms).all()
+    assert (step.norms <= ray.norms * (1 + 1e-12)).all()
+    assert (shortest.norms <= pgd.norms).double().mean() > 0.9
+    assert shortest.mean_norm < pgd.mean_norm
+
+
+def test_the_gradient_step_is_a_multiple_of_the_gradient():
+    network, data = problem(dim=20, width=100)
+    result = GradientStep().run(network, data)
+    gradients = network.logit_gradients(data.X, torch.ones(len(data), dtype=DOUBLE))
+    flips = result.success.clone()
+    flips[0] = False
+    expected = result.step[:, None] * gradients
+    torch.testing.assert_close(result.perturbations[flips], expected[flips], rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(result.gradient_norms, gradients.norm(dim=1))
+    assert result.step[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "words"), [((1.0, -1.0), "below the highest"), ((-0.1, 0.1), "lie outside"), ((0.0, torch.inf), "lie")]
+)
+def test_a_wrong_box_is_named(bounds, words):
+    network, data = problem()
+    with pytest.raises(InputError, match=words):
+        Ray().run(network, data, bounds=bounds)
+
+
+def test_wrong_parameters_are_named():
+    with pytest.raises(InputError, match="starts is 0"):
+        MinimumNorm(starts=0)
+    with pytest.raises(InputError, match="budget is -1"):
+        PGD(budget=-1.0)
+    with pytest.raises(InputError, match="steps is 0"):
+        PGD(steps=0)
+    network, data = problem()
+    with pytest.raises(InputError, match="direction has shape"):
+        Ray(direction=torch.ones(3)).run(network, data)
+    with pytest.raises(InputError, match="lies in 5 dimensions"):
+        Ray(subspace=Restriction(torch.eye(5, dtype=DOUBLE)[:, :2])).run(network, data)
+    assert FREE.free
