@@ -2,6 +2,18 @@
 
 from brittle.margin.compress import compress
 from brittle.margin.kkt import KKTResidual, residual
+from brittle.margin.path import Moment, along_flow, moment
 from brittle.margin.solve import KKTPoint, Status, solve, solve_many
 
-__all__ = ["KKTPoint", "KKTResidual", "Status", "compress", "residual", "solve", "solve_many"]
+__all__ = [
+    "KKTPoint",
+    "KKTResidual",
+    "Moment",
+    "Status",
+    "along_flow",
+    "compress",
+    "moment",
+    "residual",
+    "solve",
+    "solve_many",
+]

@@ -1,0 +1,74 @@
+"""brittle kkt: how far a network is from a KKT point of the max-margin problem, and the KKT point itself."""
+
+import math
+import time
+from typing import Annotated, Any
+
+import typer
+
+from brittle.cli.console import emit, fields_table, say, watching
+from brittle.cli.options import DataFile, JsonFile, NetworkFile, OutFile, Seed
+from brittle.common.errors import require
+from brittle.margin import residual, solve
+from brittle.networks import TwoLayer, load_network, save_network
+from brittle.settings import Data, load_data
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
+
+
+@app.command(help="Measure how far a network is from a KKT point, or solve for one.")
+def kkt(
+    network_file: NetworkFile,
+    data_file: DataFile,
+    solve_for: Annotated[
+        bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
+    ] = False,
+    out: OutFile = None,
+    without_biases: Annotated[
+        bool, typer.Option("--without-biases", help="The biases are no parameters; all of them must be zero.")
+    ] = False,
+    kink_tolerance: Annotated[
+        float, typer.Option(metavar="NUMBER", min=0, help="The slope is free where |z| is below this share.")
+    ] = 1e-6,
+    margin_tolerance: Annotated[
+        float, typer.Option(metavar="NUMBER", min=0, help="A multiplier needs q ≤ (1 + this) min q; inf for all.")
+    ] = 1e-6,
+    tolerance: Annotated[float, typer.Option(metavar="NUMBER", help="What --solve has to reach.")] = 1e-9,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    require(out is None or solve_for, "--out is given without --solve; there is no network to write")
+    if out is not None:
+        require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
+    network, data = load_network(network_file), load_data(data_file)
+    require(isinstance(network, TwoLayer), f"{network_file}: KKT points are about two-layer networks with one output")
+    assert isinstance(network, TwoLayer)
+    if solve_for:
+        with watching("kkt") as watch:
+            point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)
+        content = point.to_json()
+        network = point.network
+        if out is not None:
+            save_network(network, out)
+            say(f"wrote {out}")
+    else:
+        content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
+    content = {**content, "seed": seed}
+    emit(content, json_file, fields_table({name: value for name, value in content.items() if name not in HIDDEN}))
+    if solve_for and content["status"] != "solved":
+        say(f"{content['status']}: {content['advice']}")
+        raise typer.Exit(1)
+
+
+def _measured(network: TwoLayer, data: Data, biases: bool, kinks: float, margins: float) -> dict[str, Any]:
+    """The residual, and beside it the least over all multipliers: a lower bound that even margins off 1 may use."""
+    began = time.perf_counter()
+    found = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
+    least = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=math.inf)
+    return {
+        **found.to_json(),
+        "stationarity_any_multipliers": least.stationarity,
+        "neurons": network.width,
+        "seconds": time.perf_counter() - began,
+    }

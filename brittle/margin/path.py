@@ -1,0 +1,58 @@
+"""How near gradient flow comes to a KKT point on its way."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from brittle.common.errors import require
+from brittle.common.result import Result
+from brittle.margin.kkt import residual
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+from brittle.training import Flow, LogLoss, Training
+
+
+@dataclass(frozen=True)
+class Moment(Result):
+    """A trained network at one log-loss. `stationarity` is the least over all multipliers, a lower bound."""
+
+    log_loss: float
+    stationarity: float
+    complementarity: float
+    normalised_margin: float
+    gradient_evaluations: int
+    seconds: float
+
+
+def moment(training: Training, data: Data) -> Moment:
+    """The residual of a training's network."""
+    network = training.network
+    assert isinstance(network, TwoLayer)
+    found = residual(network, data, margin_tolerance=math.inf)
+    return Moment(
+        training.log_loss,
+        found.stationarity,
+        found.complementarity,
+        found.normalised_margin,
+        training.gradient_evaluations,
+        training.seconds,
+    )
+
+
+def along_flow(network: TwoLayer, data: Data, log_losses: Sequence[float], flow: Flow | None = None) -> list[Moment]:
+    """The flow's moments at these falling log-losses; counts and seconds are those from the beginning."""
+    falling = all(a > b for a, b in pairwise(log_losses))
+    require(falling, f"log_losses are {list(log_losses)}; each must be smaller than the one before it")
+    moments: list[Moment] = []
+    evaluations, seconds = 0, 0.0
+    for value in log_losses:
+        training = replace(flow or Flow(), until=LogLoss(value)).train(network, data)
+        if not training.reached:
+            break
+        found = moment(training, data)
+        evaluations, seconds = evaluations + found.gradient_evaluations, seconds + found.seconds
+        moments.append(replace(found, gradient_evaluations=evaluations, seconds=seconds))
+        assert isinstance(training.network, TwoLayer)
+        network = training.network
+    return moments
