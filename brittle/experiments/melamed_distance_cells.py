@@ -1,0 +1,105 @@
+"""A three-layer network trained on data of a subspace, and how far PGD must go on it, off it and freely.
+
+A change in this file makes every finished cell of the family stale: claims and drawings live in `melamed_distance`.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.attacks import PGD, restriction_for
+from brittle.experiments.base import Experiment, Params, Point
+from brittle.experiments.images import KINDS, missing
+from brittle.networks import Deep, PyTorch
+from brittle.settings import Data, Subspace, principal
+from brittle.training import Descent, Logistic, Loss, Margin, Regime, Steps, Training
+
+SIDES = ("free", "on", "off")
+
+
+class DistanceCells(Experiment):
+    """Cells `data` (sphere, mnist or digits), `dim`, `inside` (dimensions of the subspace), `examples` (0 for all),
+    `width`, `factor` that divides the first layer, `points` that are attacked, PGD's `steps` and `rounds`, `seed`.
+    """
+
+    family = "melamed2023/distance"
+
+    def measure(self, params: Params) -> Point:
+        if (nothing := missing(params)) is not None:
+            return nothing
+        rng = Generator().manual_seed(params["seed"])
+        data = sampled(params, rng)
+        outputs = 1 if data.binary else data.classes
+        start = PyTorch(scale=params["factor"], first_layer_only=True).draw_deep(
+            data.dim, [params["width"]] * 2, rng, outputs=outputs
+        )
+        training = trained_in_span(regime(data), start, data, rng)
+        assert isinstance(training.network, Deep)
+        chosen = _right(training.network, data, params["points"], rng)
+        point: Point = {"reached": training.reached, "taken": training.steps, "accuracy": training.accuracy}
+        for side in SIDES if training.reached else ():
+            attack = PGD(steps=params["steps"], rounds=params["rounds"], subspace=restriction_for(data, side))
+            found = attack.run(training.network, chosen)
+            sizes = found.norms[found.success]
+            point |= {side: float(sizes.mean()), f"{side}_deviation": float(sizes.std()), f"{side}_rate": found.rate}
+        return point
+
+    def cost(self, params: Params) -> float:
+        if params.get("missing"):
+            return 0.1
+        examples = params["examples"] or 60_000
+        if params["data"] == "sphere":
+            training = 1400 * 8e-9 / 200 * examples * params["width"] ** 2
+        else:
+            training = 6 + 4e-4 * examples if params["data"] == "mnist" else 0.5
+        return 0.2 + training + 3e-9 * params["points"] * params["dim"] * params["steps"] * params["rounds"] * 10
+
+
+def sampled(params: Params, rng: Generator) -> Data:
+    """Sphere data with random labels on a random subspace, or pictures on their principal components."""
+    if params["data"] == "sphere":
+        return Subspace(params["dim"], params["dim"] - params["inside"]).sample(params["examples"], rng)
+    data = _projected(params["data"], params["inside"])
+    count = params["examples"] or len(data)
+    return data.take(torch.randperm(len(data), generator=rng)[:count])
+
+
+@lru_cache(maxsize=1)
+def _projected(name: str, components: int) -> Data:
+    return principal(KINDS[name]().sample(), components)
+
+
+def regime(data: Data) -> Regime:
+    """Sphere data until every margin is .5, by whole gradients; pictures until the loss is .1, in batches."""
+    if data.binary:
+        return Descent(until=(Margin(0.5), Steps(20_000)), loss=Logistic(), rate=0.1)
+    return Descent(until=(Loss(0.1), Steps(50_000)), loss=Logistic(), rate=0.1, batch=128)
+
+
+def trained_in_span(regime: Regime, start: Deep, data: Data, rng: Generator) -> Training:
+    """Descent moves the first layer within the span of the data alone (melamed2023 A.2): it is trained there.
+
+    The result is the same as in all of R^d, at the cost of as many columns as the span has.
+    """
+    basis = span(data)
+    inside = Deep((start.weights[0] @ basis, *start.weights[1:]), start.biases)
+    training = regime.train(inside, Data(data.X @ basis, data.y), rng)
+    found = training.network
+    assert isinstance(found, Deep)
+    first = start.weights[0] + (found.weights[0] - inside.weights[0]) @ basis.T
+    return replace(training, network=start.trained((first, *found.weights[1:]), found.biases))
+
+
+def span(data: Data) -> Tensor:
+    """An orthonormal basis (dim, r) of the linear span of the data's subspace, affine or not."""
+    basis, offset = data.truth.basis, data.truth.offset
+    assert basis is not None
+    return basis if offset is None else torch.linalg.qr(torch.cat([basis, offset[:, None]], 1)).Q
+
+
+def _right(network: Deep, data: Data, count: int, rng: Generator) -> Data:
+    """Random training examples, without those that are misclassified: they have no distance."""
+    chosen = data.take(torch.randperm(len(data), generator=rng)[:count])
+    return chosen.take(network.margins(chosen.X, chosen.y) > 0)

@@ -1,0 +1,71 @@
+"""melamed2023, figure 1: pictures lie near a linear subspace of few dimensions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from brittle.experiments.base import Claim, Params, Point, Seconds
+from brittle.experiments.images import NAMES, judged_on, or_missing, told
+from brittle.experiments.melamed_variance_cells import VarianceCells
+from brittle.experiments.picture import Chart, Curve, Picture
+
+
+class Variance(VarianceCells):
+    """The share of the variance on the first principal components, centred PCA of all training pictures.
+
+    Dotted lines: 90 % and 95 %. The paper's counts are those of its plot, whose components are numbered from 0.
+    """
+
+    data: ClassVar[str]
+    printed: ClassVar[tuple[int, int]]  # components for 90 % and 95 % in the paper
+    smoke: ClassVar[tuple[str, int]]  # data and number of examples in a smoke run
+
+    def grid(self, preset: str) -> list[Params]:
+        name, examples = self.smoke if preset == "smoke" else (self.data, 0)
+        return or_missing(name, [{"data": name, "examples": examples, "seed": 0}])
+
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
+        claims = []
+        for share, printed in zip((90, 95), self.printed, strict=True):
+            text = f"{share} % of {NAMES[self.data]}'s variance lies on {printed} components"
+            text += f" (counted from 1: {printed + 1})"
+            found = [point[f"components_{share}"] for point in points]
+            measured = f"{found[0]} components of {points[0]['dim']}, centred" if found else ""
+            claims.append(Claim(text, measured, all(count in (printed, printed + 1) for count in found)))
+        whole = all(point["examples"] == 0 for point in points)
+        return judged_on(self.data, points, claims if whole else [replace(claim, holds=None) for claim in claims])
+
+    def picture(self, points: Sequence[Point]) -> Picture:
+        curves = []
+        for point in points:
+            share = point["cumulative"]
+            curves.append(Curve(NAMES[point["data"]], [float(k + 1) for k in range(len(share))], share))
+            curves += [
+                Curve(f"{s} %: {point[f'components_{s}']}", [1.0, float(len(share))], [s / 100] * 2, style="dotted")
+                for s in (90, 95)
+            ]
+        return Picture([Chart("", "principal components", "share of the variance", curves)])
+
+    def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
+        return told(self.data, points, seconds)
+
+
+class Figure1a(Variance):
+    __doc__ = Variance.__doc__
+    id = "melamed2023/fig1a"
+    title = "Cumulative variance of CIFAR-10"
+    data = "cifar10"
+    printed = (98, 216)
+    smoke = ("cifar10", 1000)
+
+
+class Figure1b(Variance):
+    __doc__ = Variance.__doc__
+    id = "melamed2023/fig1b"
+    title = "Cumulative variance of MNIST"
+    data = "mnist"
+    printed = (86, 153)
+    smoke = ("digits", 0)
+
+
+FIGURES = (Figure1a(), Figure1b())

@@ -1,0 +1,287 @@
+"""wang2022, figures 2, 3, 5, 6 and 7: one short gradient step flips every network near its initialisation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise, product
+from statistics import median
+from typing import Any, ClassVar
+
+from brittle.experiments.base import Claim, Params, Point, Seconds
+from brittle.experiments.images import judged_on, or_missing, told
+from brittle.experiments.picture import Chart, Curve, Histogram, Panel, Picture
+from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
+from brittle.experiments.wang_lazy_cells import LazyCells
+from brittle.theorems.scaling import fitted
+
+SIDES = (5, 7, 10, 14, 20, 25, 28)
+FROM = 100  # the smallest d of the fits: d = 25 is not yet on the line
+TOLERANCE = 0.15  # how far an exponent may be from the claimed one to be called roughly equal
+MEASURES = {
+    "relative_size": (r"$\|\delta\|/\|x\|$", -0.5),
+    "gradient": (r"$\|\nabla f\|$", 0.5),
+    "step": (r"$\eta$", -1.0),
+}
+WORDS = {"relative_size": "‖δ‖/‖x‖", "gradient": "‖∇f‖", "step": "η", "relative_step": "η/‖x‖", "output": "|f|"}
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a preset covers. Figures 2 and 5 vary the width, figures 3 and 6 the radius C0 at one width."""
+
+    data: str
+    sides: tuple[int, ...]
+    widths: tuple[int, ...]
+    radii: tuple[float, ...]
+    radius_width: int
+    steps: int
+    points: int
+    seeds: int
+    histogram: tuple[int, int]  # side and width of figure 7
+
+
+GRIDS = {
+    "smoke": Grid("digits", (4, 6, 8), (50, 100), (2.0, 4.0), 100, steps=60, points=20, seeds=1, histogram=(8, 100)),
+    "quick": Grid(
+        "mnist", (7, 10, 14, 20, 28), (300, 1000), (10.0, 20.0, 40.0), 300, steps=5000, points=200, seeds=2,
+        histogram=(28, 1000),
+    ),
+    "full": Grid(
+        "mnist", SIDES, (1000, 10_000, 100_000), (10.0, 20.0, 30.0, 40.0), 100_000, steps=20_000, points=500, seeds=5,
+        histogram=(28, 100_000),
+    ),
+}  # fmt: skip
+
+
+def cells(
+    preset: str, sides: Sequence[int], widths: Sequence[int], radii: Sequence[float], **more: Any
+) -> list[Params]:
+    grid = GRIDS[preset]
+    common = {"data": grid.data, "steps": grid.steps, "points": grid.points, "histogram": False, "setting": "text"}
+    return or_missing(
+        grid.data,
+        [
+            {**common, "side": side, "width": width, "radius": radius, "seed": seed, **more}
+            for radius, width, side, seed in product(radii, widths, sides, range(grid.seeds))
+        ],
+    )
+
+
+class LazyFigure(LazyCells):
+    """What the figures of the lazy regime have in common."""
+
+    unit: ClassVar[bool]
+    varied: ClassVar[str]
+    symbol: ClassVar[str]
+
+    def picture(self, points: Sequence[Point]) -> Picture:
+        return Picture([self._chart(points, name) for name in MEASURES])
+
+    def _chart(self, points: Sequence[Point], name: str) -> Panel:
+        label, exponent = MEASURES[name]
+        some = where(points, setting="text")
+        curves = [
+            over_seeds(where(some, **{self.varied: value}), "dim", name, f"{self.symbol} = {value:g}")
+            for value in distinct(some, self.varied)
+        ]
+        return Chart("", "input dimension $d$", label, [*curves, *_claimed(some, name, exponent)], "log", "log")
+
+    def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
+        said = told("mnist", points, seconds)
+        some = where(points, setting="text")
+        if not some:
+            return said
+        stayed = [not point["left"] for point in some]
+        if any(stayed):
+            said.append(f"{share(stayed)} networks were still inside their ball after {some[0]['steps']} steps.")
+        drift = [
+            f"{_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
+            for value in distinct(some, self.varied)
+        ]
+        said.append(f"‖δ‖ ≈ |f|/‖∇f‖ inherits the drift of |f|, which is {'; '.join(drift)}.")
+        return [*said, *_coded(points)]
+
+
+class BySize(LazyFigure):
+    """The smallest δ = η∇f(x) that flips a prediction, ‖∇f‖ and η, against the dimension, for several widths.
+
+    Digits 0 and 1 resized to d pixels; SGD (rate 0.1, logistic loss) on the first layer until a neuron has moved by
+    C0/√m, C0 = 10. Means over test examples; bars are standard deviations over seeds; dotted: the claimed exponent.
+    """
+
+    varied = "width"
+    symbol = "$m$"
+
+    def grid(self, preset: str) -> list[Params]:
+        grid, radius = GRIDS[preset], GRIDS[preset].radii[:1]
+        found = cells(preset, grid.sides, grid.widths, radius, unit=self.unit)
+        if self.unit or found[0].get("missing"):
+            return found
+        return found + cells(preset, grid.sides, grid.widths[:1], radius, unit=self.unit, setting="code")
+
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
+        names = (
+            ("relative_size", "gradient", "step")
+            if self.unit
+            else ("relative_size", "gradient", "step", "relative_step")
+        )
+        some = where(points, setting="text")
+        claims = [_slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
+        return judged_on("mnist", points, [*(claims or [_no_slope(name) for name in names]), _test_error(some)])
+
+
+class ByRadius(LazyFigure):
+    """The same as figure 2, for several radii C0 of the ball at one width."""
+
+    varied = "radius"
+    symbol = "$C_0$"
+
+    def grid(self, preset: str) -> list[Params]:
+        grid = GRIDS[preset]
+        return cells(preset, grid.sides, (grid.radius_width,), grid.radii, unit=self.unit)
+
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
+        claims = [_grows(points, name) for name in MEASURES]
+        return judged_on("mnist", points, [*claims, _test_error(points)])
+
+
+class Figure2(BySize):
+    __doc__ = BySize.__doc__
+    id = "wang2022/fig2"
+    title = "Smallest gradient step that flips, against the dimension"
+    unit = False
+
+
+class Figure5(BySize):
+    __doc__ = BySize.__doc__
+    id = "wang2022/fig5"
+    title = "Smallest gradient step that flips, unit-norm data"
+    unit = True
+
+
+class Figure3(ByRadius):
+    __doc__ = ByRadius.__doc__
+    id = "wang2022/fig3"
+    title = "Smallest gradient step that flips, for several radii"
+    unit = False
+
+
+class Figure6(ByRadius):
+    __doc__ = ByRadius.__doc__
+    id = "wang2022/fig6"
+    title = "Smallest gradient step that flips, for several radii, unit-norm data"
+    unit = True
+
+
+class Figure7(LazyFigure):
+    """Histograms over test examples of ‖δ‖/‖x‖, ‖∇f‖ and η for networks of figure 2 at the largest size."""
+
+    id = "wang2022/fig7"
+    title = "Histograms of the smallest gradient step that flips"
+    unit = False
+    varied = "width"
+    symbol = "$m$"
+
+    def grid(self, preset: str) -> list[Params]:
+        side, width = GRIDS[preset].histogram
+        all_points = {} if preset == "smoke" else {"points": 2115 if preset == "full" else 500}
+        return cells(
+            preset, (side,), (width,), GRIDS[preset].radii[:1], unit=False, **{"histogram": True, **all_points}
+        )
+
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
+        text = "η concentrates near .045 (read as: its median is within a third of that)"
+        steps = [step for point in points for step in point["all_step"]] if points else []
+        if not steps:
+            return judged_on("mnist", points, [undecided(text)])
+        middle, spread = median(steps), deviation(steps)
+        measured = f"median {middle:.4f}, standard deviation {spread:.4f} over {len(steps)} examples"
+        return judged_on("mnist", points, [Claim(text, measured, 2 / 3 <= middle / 0.045 <= 4 / 3)])
+
+    def picture(self, points: Sequence[Point]) -> Picture:
+        panels = []
+        for name, (label, _) in MEASURES.items():
+            sample = [float(value) for point in points for value in point[f"all_{name}"]]
+            marks = {"paper: .045": 0.045} if name == "step" else {}
+            panels.append(Histogram("", label, {"": sample}, marks=marks))
+        return Picture(panels)
+
+
+FIGURES = (Figure2(), Figure3(), Figure5(), Figure6(), Figure7())
+
+
+def _means(points: Sequence[Point], name: str, least: int = 0) -> list[tuple[int, float]]:
+    dims = [d for d in distinct(points, "dim") if d >= least]
+    return [(d, mean(values(where(points, dim=d), name))) for d in dims]
+
+
+def _exponent(points: Sequence[Point], name: str) -> str:
+    found = _means(points, name, FROM) if len(_means(points, name, FROM)) >= 3 else _means(points, name)
+    if len(found) < 3:
+        return "unknown"
+    line = fitted(name, "d", 0.0, *zip(*found, strict=True))
+    return f"d^({line.fitted:+.2f} ± {line.standard_error:.2f})"
+
+
+def _slope_text(name: str) -> str:
+    claimed = MEASURES["step" if name == "relative_step" else name][1]
+    return f"{WORDS[name]} ~ d^({claimed:+g}) (read as: the exponent over d ≥ {FROM} is within {TOLERANCE} of it)"
+
+
+def _no_slope(name: str) -> Claim:
+    return undecided(_slope_text(name))
+
+
+def _slope(points: Sequence[Point], name: str, width: int) -> Claim:
+    text, claimed = f"m = {width}: {_slope_text(name)}", MEASURES["step" if name == "relative_step" else name][1]
+    found = _means(points, name, FROM)
+    if len(found) < 3:
+        return Claim(text, f"{_exponent(points, name)} on smaller dimensions", None)
+    line = fitted(name, "d", claimed, *zip(*found, strict=True))
+    measured = f"{line.fitted:+.3f} ± {line.standard_error:.3f}"
+    return Claim(text, measured, abs(line.fitted - claimed) <= TOLERANCE)
+
+
+def _test_error(points: Sequence[Point]) -> Claim:
+    text = "every network has a test error below 1 %"
+    if not points:
+        return undecided(text)
+    errors = values(points, "error")
+    return Claim(text, f"at most {max(errors):.2%}, {mean(errors):.2%} on average", max(errors) < 0.01)
+
+
+def _grows(points: Sequence[Point], name: str) -> Claim:
+    """With C0, on means over seeds, at the largest dimension and from the smallest radius to the largest."""
+    text = f"{WORDS[name]} grows with C0 (read as: the means over all d rise from each C0 to the next)"
+    found = [
+        (radius, mean([value for _, value in _means(where(points, radius=radius), name)]))
+        for radius in distinct(points, "radius")
+    ]
+    if len(found) < 2:
+        return undecided(text)
+    rises = all(after[1] > before[1] for before, after in pairwise(found))
+    return Claim(text, ", ".join(f"{value:.4g} at {radius:g}" for radius, value in found), rises)
+
+
+def _coded(points: Sequence[Point]) -> list[str]:
+    """The same exponents with what the paper's own code does."""
+    some = where(points, setting="code")
+    if not some:
+        return []
+    fits = ", ".join(f"{WORDS[name]} ~ {_exponent(some, name)}" for name in MEASURES)
+    return [
+        f"As in the paper's own code (biases, first network outside the ball, misclassified as 0), m = "
+        f"{some[0]['width']}: {fits}."
+    ]
+
+
+def _claimed(points: Sequence[Point], name: str, exponent: float) -> list[Curve]:
+    """A line of the claimed exponent through the mean at the largest dimension."""
+    found = _means(points, name)
+    if not found:
+        return []
+    dims, last = [float(d) for d, _ in found], found[-1]
+    return [
+        Curve(
+            f"$d^{{{exponent:g}}}$", dims, [last[1] * (d / last[0]) ** exponent for d in dims], style="dotted", colour=6
+        )
+    ]

@@ -1,0 +1,112 @@
+"""A network trained inside its lazy ball, and the smallest gradient step that flips its predictions.
+
+A change in this file makes every finished cell of the family stale: claims and drawings live in `wang_lazy`.
+"""
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.attacks import GradientStep
+from brittle.experiments.base import Experiment, Params, Point
+from brittle.experiments.images import missing, zeros_and_ones
+from brittle.networks import Lazy, TwoLayer
+from brittle.settings import Data
+from brittle.training.descent import Batches
+
+RATE = 0.1
+BATCH = 128
+
+
+class LazyCells(Experiment):
+    """Cells `data`, `side` (d = side²), `width`, `radius` (C0), `unit` norms or not, `steps` at most, `points` of the
+    test set that are attacked, `histogram` to keep every example's numbers, `seed`.
+
+    `setting` is text, or code for what the paper's own code does: hidden biases, the first iterate outside the ball,
+    misclassified examples counted as 0.
+    """
+
+    family = "wang2022/lazy"
+
+    def measure(self, params: Params) -> Point:
+        if (nothing := missing(params)) is not None:
+            return nothing
+        rng = Generator().manual_seed(params["seed"])
+        data = zeros_and_ones(params["data"], params["side"], params["unit"])
+        as_coded = params["setting"] == "code"
+        start = Lazy(biases=as_coded).draw(data.dim, params["width"], rng).to(torch.float32)
+        network, taken, left = trained_in_ball(start, data, params["radius"], params["steps"], rng, inside=not as_coded)
+        test = data.test
+        chosen = test.take(torch.randperm(len(test), generator=rng)[: params["points"]])
+        return {
+            "dim": data.dim,
+            "taken": taken,
+            "left": left,
+            "error": 1 - network.accuracy(test.X, test.y),
+            **flips(network, chosen, as_coded, params["histogram"]),
+        }
+
+    def cost(self, params: Params) -> float:
+        """As many steps as leaving the ball took: they grow with C0, and with the norms of the examples."""
+        if params.get("missing"):
+            return 0.1
+        d, m = params["side"] ** 2, params["width"]
+        usual = (850 if params["unit"] else 700 + 2.6 * d) * (params["radius"] / 10) ** 2
+        training = min(usual, params["steps"]) * (4.5e-9 * m * d + 1e-4)
+        return 0.5 + training + params["points"] * m * (6e-7 + 5e-10 * d)
+
+
+def trained_in_ball(
+    start: TwoLayer, data: Data, radius: float, steps: int, rng: Generator, *, inside: bool = True
+) -> tuple[TwoLayer, int, bool]:
+    """`training.Lazy` in place: the last network inside the ball, its number of steps, and whether the next one left.
+
+    A row of W moves by at most rate·|v|·mean(slope·‖x‖) in a step, so max ‖w - w(0)‖ is computed only where the sum
+    of these since the last time could have led out of the ball: the ends are the same as with a check in every step.
+    """
+    W, b, v = start.W.clone(), start.b.clone(), start.v
+    X, y = data.X.to(W), data.y.to(W)
+    ball, batches = radius / math.sqrt(len(W)), Batches(len(X), min(BATCH, len(X)), rng)
+    sizes, largest, trains_biases = X.norm(dim=1), float(v.abs().max()), bool((b != 0).any())
+    known = 0.0  # max ‖w - w(0)‖ is at most this
+    for step in range(steps):
+        rows = batches.next()
+        hidden = torch.addmm(b, X[rows], W.T).relu_()
+        slopes = torch.sigmoid(-y[rows] * (hidden @ v)) / len(rows)
+        bound = known + RATE * largest * float(slopes @ sizes[rows])
+        near = bound > ball
+        before = (W.clone(), b.clone()) if near else (W, b)
+        pull = slopes * y[rows]
+        active = hidden.sign_().mul_(v)
+        W.addmm_(active.T, X[rows] * pull[:, None], alpha=RATE)
+        if trains_biases:
+            b.addmv_(active.T, pull, alpha=RATE)
+        known = _farthest(W, start.W) if near else bound
+        if known > ball:
+            return start.trained(*(before if inside else (W, b)), v), step + (not inside), True
+    return start.trained(W, b, v), steps, False
+
+
+def _farthest(W: Tensor, W0: Tensor) -> float:
+    return float((W - W0).norm(dim=1).max())
+
+
+def flips(network: TwoLayer, data: Data, as_coded: bool, histogram: bool) -> Point:
+    """‖δ‖, ‖∇f‖ and η of δ = η∇f(x) with f(x) f(x + δ) < 0: means over the examples that some step flips."""
+    outputs = network.logits(data.X).double()
+    labels = data.y if as_coded else torch.where(outputs >= 0, 1.0, -1.0).double()
+    found = GradientStep().run(network, Data(data.X, labels))
+    flipped, norms = found.success, data.X.norm(dim=1)
+    numbers = {
+        "size": found.norms,
+        "relative_size": found.norms / norms,
+        "gradient": found.gradient_norms,
+        "step": found.step.abs(),
+        "relative_step": found.step.abs() / norms,
+        "output": outputs.abs(),
+    }
+    point: Point = {name: float(value[flipped].mean()) for name, value in numbers.items()}
+    point |= {"flipped": found.rate, "norm": float(norms.mean())}
+    kept = ("relative_size", "gradient", "step") if histogram else ()
+    return point | {f"all_{name}": [float(f"{x:.5g}") for x in numbers[name][flipped].tolist()] for name in kept}
