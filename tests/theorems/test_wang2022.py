@@ -60,7 +60,7 @@ SMALL = [
     (RareCrossingNearby(), Outcome.CONFIRMED),
     (PrintedLongGradient(**LONG), Outcome.CONFIRMED),
     (SoundLongGradient(**LONG), Outcome.CONFIRMED),
-    (SubsetOfFlips(width=4000, draws=3), Outcome.VIOLATED),
+    (SubsetOfFlips(draws=3), Outcome.VIOLATED),
     (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.INCONCLUSIVE),
     (SoundFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.CONFIRMED),
     (GradientChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
