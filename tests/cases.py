@@ -27,6 +27,23 @@ from brittle.settings import (
     Sphere,
     Subspace,
 )
+from brittle.training import (
+    KKT,
+    Accuracy,
+    Adversarial,
+    Descent,
+    Exponential,
+    Flow,
+    Logistic,
+    LogLoss,
+    Loss,
+    Margin,
+    MarginStalls,
+    Recipe,
+    Steps,
+    Time,
+)
+from brittle.training import Lazy as LazyTraining
 
 INITIALISATIONS = [
     ("pytorch", PyTorch()),
@@ -94,4 +111,35 @@ CERTIFICATES = [
     ("exact", Exact()),
 ]
 
-TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, ATTACKS, CERTIFICATES]
+LOSSES = [
+    ("exponential", Exponential()),
+    ("exponential, summed", Exponential("sum")),
+    ("logistic", Logistic()),
+    ("logistic, summed", Logistic("sum")),
+]
+
+STOPS = [
+    ("log-loss", LogLoss(-1.0)),
+    ("loss", Loss(0.4)),
+    ("margin", Margin(0.1)),
+    ("accuracy", Accuracy(1.0)),
+    ("margin stalls", MarginStalls(10.0)),
+    ("kkt", KKT(lambda network: 0.0)),
+    ("steps", Steps(3)),
+    ("time", Time(1e-6)),
+]
+
+REGIMES = [
+    ("flow", Flow(until=LogLoss(-2.0))),
+    ("flow by heun's pair", Flow(until=LogLoss(-2.0), pair="heun", tolerance=1e-2)),
+    ("flow in float32", Flow(until=LogLoss(-2.0), precision="float32")),
+    ("recipe", Recipe(until=Steps(12), rate=1e-2, every=4)),
+    ("recipe with batches", Recipe(until=Steps(12), rate=1e-2, batch=3)),
+    ("descent", Descent(until=Steps(12))),
+    ("descent with batches", Descent(until=Steps(12), batch=3)),
+    ("lazy training", LazyTraining(until=Steps(12), radius=5.0, batch=3)),
+    ("lazy training, checked per epoch", LazyTraining(until=Steps(12), radius=5.0, batch=3, check="epoch")),
+    ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),
+]
+
+TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, LOSSES, STOPS, REGIMES, ATTACKS, CERTIFICATES]

@@ -10,7 +10,7 @@ from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
-from brittle.training.descent import Batches, check_finite
+from brittle.training.descent import LARGEST_LOG_LOSS, Batches, check_finite
 from brittle.training.losses import Exponential, LossFunction
 from brittle.training.objective import ModuleObjective, margins_of
 from brittle.training.run import Ended, Run
@@ -100,7 +100,8 @@ class RecipeRun(Run):
         self.log_loss_sum = float(torch.logsumexp(self.recipe.loss.log_values(q), 0))
 
     def step(self) -> None:
-        rate = self.recipe.rate * self.recipe.growth ** (self.steps // self.recipe.every)
+        raises = self.steps // self.recipe.every
+        rate = self.recipe.rate * math.exp(min(raises * math.log(self.recipe.growth), LARGEST_LOG_LOSS))
         if self.batches is not None:
             index = self.batches.next()
             self._evaluate(self.X[index], self.y[index])

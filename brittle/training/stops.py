@@ -253,10 +253,11 @@ def parse_stop(text: str) -> Stop:
     known = ", ".join(BY_NAME)
     require(bool(equals) and name in BY_NAME, f"until is {text!r}; it must be NAME=NUMBER with NAME one of {known}")
     try:
-        value = float(number)
+        return BY_NAME[name](float(number))
+    except InputError as error:
+        raise InputError(f"until is {text!r}: {error}") from None
     except ValueError:
         raise InputError(f"until is {text!r}; {number!r} is not a number") from None
-    return BY_NAME[name](value)
 
 
 def parse_stops(texts: str | Iterable[str]) -> tuple[Stop, ...]:

@@ -1,0 +1,140 @@
+"""brittle train: what it writes, prints and refuses, and that Ctrl-C loses nothing."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from brittle.cli import main
+from brittle.networks import TwoLayer, load_network
+from brittle.settings import load_data
+
+SMALL = ["train", "--setting", "sphere", "--dim", "10", "--examples", "6", "--width", "20"]
+
+
+def run(capsys, *arguments: str) -> dict:
+    assert main([*arguments, "--json", "-"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_files_hold_what_the_result_says(capsys, tmp_path):
+    net, data = tmp_path / "net.npz", tmp_path / "data.npz"
+    seen = run(capsys, *SMALL, "--until", "loss=1e-5", "--seed", "3", "--out", str(net), "--data-out", str(data))
+    keys = {"gradient_evaluations", "seconds", "log_loss", "normalised_margin", "share_on_margin", "stopped_by"}
+    assert keys <= seen.keys()
+    assert seen["stopped_by"] == "loss=1e-05"
+    network, examples = load_network(net), load_data(data)
+    assert isinstance(network, TwoLayer)
+    assert network.start is not None
+    q = network.margins(examples.X, examples.y)
+    assert seen["normalised_margin"] == pytest.approx(float(q.min() / network.squared_norm))
+    assert set(np.load(net).files) >= {"W", "b", "v", "W0", "b0", "v0"}
+    assert not net.with_suffix(".checkpoint.npz").exists()
+    # The same data from the file, and the network that was written as the start: nothing is left to do.
+    again = run(capsys, "train", "--data", str(data), "--network", str(net), "--until", "loss=1e-5")
+    assert again["steps"] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--regime recipe --until steps=5",
+        "--regime descent --until margin=0.01 --until steps=5000 --rate 0.1 --decay 0.001 --decay-on all",
+        "--regime descent --until steps=5 --batch 3 --loss exponential --reduction sum --layers first",
+        "--regime lazy --init lazy --ball 1 --batch 3",
+        "--regime adversarial --init lazy --until steps=2 --budget 0.1 --ball 10 --inner-steps 2 --project step",
+        "--regime flow --until log_loss=-1 --pair heun --tolerance 1e-2 --no-span --precision float32",
+        "--regime flow --until steps=3 --in-span",
+    ],
+)
+def test_every_regime_runs(capsys, arguments):
+    assert run(capsys, *SMALL, *arguments.split())["status"] == "reached"
+
+
+def test_deep_networks(capsys, tmp_path):
+    out = tmp_path / "net.pt"
+    arguments = ["train", "--setting", "sphere", "--dim", "6", "--examples", "5", "--width", "8,7", "--out", str(out)]
+    run(capsys, *arguments, "--regime", "descent", "--until", "steps=4")
+    assert load_network(out).shape == (6, 8, 7, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        ("--until loss=zero", "until is 'loss=zero'"),
+        ("--until accuracy=2", "accuracy is 2.0"),
+        ("--regime descend", "--regime is 'descend'"),
+        ("--regime recipe --tolerance 1e-3", "--tolerance does not belong to the regime recipe"),
+        ("--regime descent --ball 3", "--ball does not belong to the regime descent"),
+        ("--tolerance -1", "tolerance is -1.0"),
+        ("--pair euler", "pair is 'euler'"),
+        ("--loss hinge", "--loss is 'hinge'"),
+        ("--width many", "--width is 'many'"),
+        ("--init zeros", "--init is 'zeros'"),
+        ("--resume", "--resume needs --out or --checkpoint"),
+        ("--out absent/net.npz", "does not exist"),
+        ("--data nothing.npz", "either --setting or --data"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(capsys, arguments, part):
+    assert main([*SMALL, *arguments.split()]) == 2
+    error = capsys.readouterr().err
+    assert part in error
+    assert error.count("\n") == 1
+
+
+def test_labels_that_are_not_signs(capsys, tmp_path):
+    np.savez(tmp_path / "data.npz", X=np.eye(3), y=np.array([0.5, 1, -1]))
+    assert main(["train", "--data", str(tmp_path / "data.npz")]) == 2
+    assert "0.5" in capsys.readouterr().err
+    np.savez(tmp_path / "data.npz", X=np.zeros((0, 3)), y=np.zeros(0))
+    assert main(["train", "--data", str(tmp_path / "data.npz")]) == 2
+    assert "at least one example" in capsys.readouterr().err
+
+
+def test_a_stop_out_of_reach_keeps_the_run(capsys, tmp_path):
+    out = tmp_path / "net.npz"
+    arguments = [*SMALL, "--until", "loss=1e-4", "--out", str(out)]
+    assert main([*arguments, "--until", "steps=3"]) == 2
+    assert "ended by steps=3 before loss=0.0001 was reached" in capsys.readouterr().err
+    assert main([*arguments, "--resume"]) == 0
+    resumed = load_network(out)
+    assert main([*arguments]) == 0
+    assert torch.equal(load_network(out).W, resumed.W)
+
+
+def test_too_large_a_rate_keeps_the_last_good_state(capsys, tmp_path):
+    out = tmp_path / "net.npz"
+    arguments = ["--regime", "descent", "--loss", "exponential", "--rate", "1e9", "--until", "steps=50"]
+    assert main([*SMALL, *arguments, "--out", str(out)]) == 2
+    error = capsys.readouterr().err
+    assert "rate 1e+09 is too large" in error
+    assert str(tmp_path / "net.checkpoint.npz") in error
+    assert bool(load_network(out).W.isfinite().all())
+
+
+def test_ctrl_c_and_resume_end_in_the_same_network(tmp_path):
+    """A run without an end, in a process of its own, is interrupted after its data are written, and goes on."""
+    start = [*SMALL, "--seed", "1", "--out"]
+    command = [sys.executable, "-m", "brittle", *start, str(tmp_path / "part.npz"), "--until", "log_loss=-1e12"]
+    process = subprocess.Popen([*command, "--data-out", str(tmp_path / "data.npz")], stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "data.npz").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    error = process.communicate()[1].decode()
+    assert process.returncode == 130, error
+    checkpoint = tmp_path / "part.checkpoint.npz"
+    assert str(checkpoint) in error
+    end = f"steps={int(np.load(checkpoint)['counters'][0]) + 50}"
+    assert main([*start, str(tmp_path / "part.npz"), "--until", end, "--resume"]) == 0
+    assert main([*start, str(tmp_path / "whole.npz"), "--until", end]) == 0
+    part, whole = (load_network(tmp_path / name) for name in ("part.npz", "whole.npz"))
+    assert torch.equal(part.W, whole.W)
+    assert torch.equal(part.v, whole.v)
