@@ -19,7 +19,8 @@ from brittle.certificates.base import Claim, Question
 from brittle.certificates.layers import spectral_norm
 from brittle.certificates.local import Local
 from brittle.certificates.pairs import TwoLayerMargins
-from brittle.certificates.root import first_iterate, initial_kinds
+from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
+from brittle.certificates.rounding import proven_radius
 from brittle.certificates.saddle import Saddle
 from brittle.margin import solve
 from brittle.networks import Lazy, Network, PyTorch, TwoLayer
@@ -184,6 +185,23 @@ def _report(title: str, rows: list[tuple[str, Bounds, float]]) -> None:
         )
 
 
+def rounding_loss() -> None:
+    """1 - proven radius/radius in plain floating point, of random networks in a ball of radius 2."""
+    print("\nrounding: share of the radius that is paid for it (median, largest)")
+    for width, dim in ((8, 5), (60, 100), (30, 784), (500, 200), (1000, 200)):
+        network, data = random(dim, width)(10)
+        margins = TwoLayerMargins.of(network, "dual")
+        losses = []
+        for x, y in zip(data.X, data.y, strict=True):
+            question = Question(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
+            (local,) = margins.locals(question)
+            solved = refine(local, closed_form(local, first_iterate(local, margins.start(question)), passes=2))
+            plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / local.stretch
+            proven = proven_radius(local, solved.saddle.dual_point(solved.iterate))
+            losses += [1 - proven / plain] if plain < local.ball else []
+        print(f"width {width:5d}, d={dim:4d}: {np.median(losses):9.1e}{max(losses):9.1e} on {len(losses)} examples")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=200)
@@ -195,6 +213,8 @@ def main() -> None:
     for problem in problems(given.points, given.exact):
         if given.only.lower() in problem.name.lower():
             measure(problem, given.limit)
+    if given.only.lower() in "rounding":
+        rounding_loss()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from brittle.attacks import Attack, MinimumNorm, beyond, first_flip
 from brittle.attacks.base import Bounds as Box
+from brittle.certificates.layers import Layers
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
@@ -144,8 +145,18 @@ class _Record:
         self.seconds[row] += time.perf_counter() - started
         upper = float(self.upper[row])
         if radius > upper * (1 + SAME):
-            raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
-        self.lower[row] = min(max(radius, 0.0), upper, self.cap)
+            if self._surely_flips(row):
+                raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
+            self.upper[row], self.flips[row] = torch.inf, 0.0
+        self.lower[row] = min(max(radius, 0.0), float(self.upper[row]), self.cap)
+
+    def _surely_flips(self, row: int) -> bool:
+        """Whether the measured flip is more than rounding in the network's own sum."""
+        if not isinstance(self.network, TwoLayer | Deep):
+            return True
+        layers = Layers.of(self.network, "").margins(self.data.y[row])
+        values, slips = layers.outputs(self.data.X[row] + self.flips[row])
+        return bool((values + slips < 0).any())
 
     def bounds(self, method: str, gap: float) -> Bounds:
         capped = (self.lower >= self.cap) & (self.upper > self.cap)

@@ -9,6 +9,8 @@ from brittle.certificates.local import gamma
 from brittle.common.errors import InputError
 from brittle.networks import Deep, Network, TwoLayer
 
+UNDERFLOW = 1e-250  # of an output: more than all layers can lose below the smallest normal float
+
 
 @dataclass(frozen=True, eq=False)
 class Layers:
@@ -20,10 +22,20 @@ class Layers:
     @classmethod
     def of(cls, network: Network, method: str) -> "Layers":
         if isinstance(network, TwoLayer):
-            return cls((network.W, network.v[None]), (network.b, network.c[None]))
+            return cls((network.W, network.v[None]), (network.b, network.c[None]))._scaled()
         if isinstance(network, Deep):
-            return cls(network.weights, network.biases)
+            return cls(network.weights, network.biases)._scaled()
         raise InputError(f"the network is a {type(network).__name__}; method {method} needs linear layers with ReLUs")
+
+    def _scaled(self) -> "Layers":
+        """Every layer brought near 1 by a power of two: outputs keep their signs, and no norm underflows."""
+        weights, biases, total = [], [], 0
+        for W, b in zip(self.weights, self.biases, strict=True):
+            exponent = int(torch.frexp(W.abs().max()).exponent) if W.any() else 0
+            total += exponent
+            weights.append(_shift(W, -exponent))
+            biases.append(_shift(b, -total))
+        return Layers(tuple(weights), tuple(biases))
 
     def margins(self, y: Tensor) -> "Layers":
         """The network whose outputs are the margins over every rival; each weight is rounded once at most."""
@@ -35,8 +47,8 @@ class Layers:
             W, b = W[int(y)] - W[rivals], b[int(y)] - b[rivals]
         return Layers((*self.weights[:-1], W), (*self.biases[:-1], b))
 
-    def outputs(self, x: Tensor) -> Tensor:
-        """Floors under the outputs at x, in real arithmetic."""
+    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The outputs at x, and how far they may be from those in real arithmetic."""
         value, slip = x, torch.zeros_like(x)
         for layer, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             if layer:
@@ -44,7 +56,15 @@ class Layers:
             size = value.abs() + slip
             slip = W.abs() @ slip * (1 + gamma(len(size) + 2)) + gamma(len(size) + 4) * (W.abs() @ size + b.abs())
             value = W @ value + b
-        return value - slip * (1 + gamma(2))
+        return value, slip * (1 + gamma(4)) + UNDERFLOW
+
+
+def _shift(values: Tensor, exponent: int) -> Tensor:
+    """values·2^exponent, exact where it is a float; in three factors, none of which overflows by itself."""
+    third = exponent // 3
+    for part in (third, third, exponent - 2 * third):
+        values = values * 2.0 ** max(min(part, 1000), -1000)
+    return values
 
 
 def spectral_norm(W: Tensor) -> float:

@@ -5,7 +5,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from brittle.certificates.base import Certificate, Claim, Question
 from brittle.certificates.layers import Layers, spectral_norm
@@ -65,7 +64,8 @@ class Lipschitz(Certificate):
 
 def _global_radius(layers: Layers, inner: float, question: Question) -> float:
     outputs = layers.margins(question.y)
-    floors: Tensor = outputs.outputs(question.x)
+    values, slips = outputs.outputs(question.x)
+    floors = values - slips
     constants = inner * outputs.weights[-1].norm(dim=1) * (1 + 1e-12)
     radii = torch.where(constants > 0, floors.clamp(min=0) / constants, torch.where(floors > 0, torch.inf, 0.0))
     return float(min(radii.min().item() * (1 - 8 * UNIT), question.ball))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 UNIT = 2.0**-53
+UNDERFLOW = 1e-290  # more than any result can lose below the smallest normal float, as the weights are near 1
 
 
 def gamma(count: int) -> float:
@@ -112,7 +113,9 @@ def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball
     a = W @ x + b
     sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
     slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
+    slips += UNDERFLOW * (1 + ball + np.abs(x).sum())
     pair = gamma(1) * (np.abs(c) @ (np.abs(a) + sizes * ball) + abs(c0))
+    pair += UNDERFLOW * (1 + (np.abs(a) + sizes * ball).sum())
     error = float(np.abs(c) @ slips * (1 + gamma(width)) + pair)
     live, q = c != 0, np.zeros(span.coordinates.shape[1])
     rows, a, c, sizes, slips = span.coordinates[live], a[live], c[live], sizes[live], slips[live]

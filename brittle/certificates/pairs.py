@@ -38,6 +38,7 @@ class TwoLayerMargins:
         else:
             kind = f"{network.depth} layers" if isinstance(network, Deep) else f"the type {type(network).__name__}"
             raise InputError(f"the network has {kind}; method {method} needs two layers (relaxation takes any depth)")
+        W, b, V, c = _scaled(W, b, V, c)
         _, first, group = np.unique(np.column_stack([W, b]), axis=0, return_index=True, return_inverse=True)
         return cls(W[first], b[first], V, c, group.reshape(-1))
 
@@ -79,6 +80,19 @@ class TwoLayerMargins:
         for neuron, values in zip(self.group, outputs.T, strict=True):
             parts[neuron].extend(values)
         return np.array([math.fsum(values) for values in parts])
+
+
+def _scaled(W: Array, b: Array, V: Array, c: Array) -> tuple[Array, Array, Array, Array]:
+    """Rows of W and the outputs brought near 1 by powers of two: no margin's sign changes, and no norm underflows.
+
+    What falls below the smallest float on the way is paid for in `localise`.
+    """
+    rows = np.where(W.any(1), np.frexp(np.abs(W).max(1))[1], 0)
+    outputs = np.where(V.any(0), rows + np.frexp(np.abs(V).max(0))[1], -(10**6))
+    bias = np.frexp(np.abs(c).max())[1] if c.any() else -(10**6)
+    top = max(int(outputs.max()), int(bias))
+    top = 0 if top == -(10**6) else top
+    return np.ldexp(W, -rows[:, None]), np.ldexp(b, -rows), np.ldexp(V, rows - top), np.ldexp(c, -top)
 
 
 def _array(values: Tensor) -> Array:

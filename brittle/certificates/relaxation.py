@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.layers import Layers
+from brittle.certificates.layers import UNDERFLOW, Layers
 from brittle.certificates.local import UNIT, gamma
 from brittle.common.errors import require_count
 from brittle.networks import Network
@@ -106,7 +106,7 @@ class _Ball:
             offsets, rows = offsets + rows @ b, rows @ W
         reach = rows.norm(dim=1) * self.radius * (1 + gamma(rows.shape[1] + 8))
         slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ self.x.abs() + offsets.abs())
-        return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
+        return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT) - UNDERFLOW
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""

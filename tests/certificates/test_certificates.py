@@ -215,6 +215,30 @@ def test_float32_networks_are_certified_with_the_weights_they_have(rng):
     assert Exact().bound(module, data).lower.tolist() == pytest.approx(Exact().bound(net, data).lower.tolist())
 
 
+@pytest.mark.parametrize("part", ROWS)
+@pytest.mark.parametrize("sizes", [(1e-200, 1e-10), (1e-120, 1e100), (1e120, 1e150)])
+def test_radii_do_not_depend_on_the_scale_of_the_weights(part, sizes, small):
+    """Squares of 1e-200 are 0 in floating point: a norm must not be."""
+    net, data = small
+    some = Data(data.X[:2], data.y[:2])
+    inner, outer = sizes
+    scaled = TwoLayer(net.W * inner, net.b * inner, net.v * outer, net.c * inner * outer)
+    radius = Exact().bound(net, some)
+    found = part.bound(scaled, some)
+    assert (found.lower <= radius.upper * (1 + 1e-9)).all()
+    assert (found.lower > 0).all()
+
+
+def test_a_flip_that_is_only_rounding_is_none():
+    """0.1 + 0.2 - 0.3 is not 0 in floating point; the flip that was measured is the sum's rounding."""
+    net = network([[1.0], [1.0], [1.0]], [0.0, 0.0, 0.0], [0.1, 0.2, -0.3])
+    tilted = network([[1.0], [1.0], [1.0], [-1.0]], [0.0, 0.0, 0.0, 1.0], [-0.1, -0.2, 0.3, 1.0])
+    for each in (net, tilted):
+        y = torch.where(each.logits(tensor([0.5])) > 0, 1.0, -1.0).double()
+        found = Exact(seconds=1.0).bound(each, Data(tensor([0.5]), y), cap=10.0)
+        assert (found.lower <= found.upper).all()
+
+
 @dataclass(frozen=True)
 class Boast(Certificate):
     method: ClassVar[str] = "boast"
