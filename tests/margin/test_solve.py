@@ -154,6 +154,13 @@ def test_different_starts_give_distinct_points():
     assert len(solve_many([starts[0], starts[0].scaled(2.0)], data)) == 1
 
 
+def test_examples_that_do_not_carry_the_margin_are_left_out_and_checked():
+    data = Clusters(400, clusters=8, noise=0.001).sample(500, generator(0))
+    point = solve(fitted(data, 600, 0), data)
+    assert_kkt(point, data)
+    assert point.residual.on_margin.sum() < 100
+
+
 def test_the_result_is_plain_json():
     data = gaussian(6, 4, 0)
     content = solve(fitted(data, 30, 0), data).to_json()
