@@ -8,7 +8,8 @@ from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_all_start_methods, get_context, parent_process
+from multiprocessing.context import BaseContext
 from typing import Any
 
 import torch
@@ -57,7 +58,7 @@ class Local(Engine):
 
     def _pool(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
         jobs = min(self.jobs, len(cells))
-        with ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_end_with_parent) as pool:
             futures = {pool.submit(attempt, work, cell): cell for cell in cells}
             try:
                 for future in as_completed(futures):
@@ -119,6 +120,15 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _context() -> BaseContext:
+    """Workers fork from a server that has imported everything once, where the system can do that."""
+    if "forkserver" not in get_all_start_methods():
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["brittle.experiments.run"])
+    return context
 
 
 def _end_with_parent() -> None:

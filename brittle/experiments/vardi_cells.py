@@ -4,6 +4,7 @@ A change in this file makes every finished cell of the family stale: claims and 
 """
 
 import math
+import time
 
 import torch
 
@@ -17,7 +18,7 @@ from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
-TIMED_ITERATIONS = 3
+TIMED_OPERATIONS = 4e9
 
 
 class UniversalCells(Experiment):
@@ -32,11 +33,11 @@ class UniversalCells(Experiment):
         return at_kkt_point(start, data) if params["at"] == "kkt" else after_flow(start, data)
 
     def cost(self, params: Params) -> float:
-        """Gradient evaluations by flow grow with n/d; a KKT point costs about n^2.6, here fitted to sphere data."""
-        n, d = examples(params), params["dim"]
-        evaluations = 120 + 500 * n / d
-        flow = evaluations * 6e-9 / 30 * n * min(n, d) * params["width"]
-        return 0.1 + (0.1 * flow + 5e-6 * n**2.6 if params["at"] == "kkt" else flow)
+        """Fitted to cells of d from 50 to 600: flow evaluates more gradients at large n/d and at small widths."""
+        n, d, width = examples(params), params["dim"], params["width"]
+        evaluations = (120 + 500 * min(n / d, (n / d) ** 0.7)) * (1 + 100 / width)
+        flow = evaluations * (3e-4 + 17e-9 * n * width + n * min(n, d) * width / 1e10)
+        return 0.1 + (0.1 * flow + 2.3e-6 * n**2.6 if params["at"] == "kkt" else flow)
 
 
 def examples(params: Params) -> int:
@@ -103,6 +104,9 @@ def recipe_iterations(training: Training, recipe: Recipe | None = None) -> int:
 
 
 def _iteration_seconds(start: TwoLayer, data: Data) -> float:
-    recipe = Recipe(until=Steps(TIMED_ITERATIONS))
-    batch = data.take(torch.arange(min(len(data), recipe.batch)))
-    return recipe.train(start, batch).seconds / TIMED_ITERATIONS
+    """Of the recipe, on a few iterations of it."""
+    batch = data.take(torch.arange(min(len(data), Recipe().batch)))
+    count = max(3, min(200, round(TIMED_OPERATIONS / (4 * batch.X.numel() * start.width))))
+    begun = time.thread_time()
+    Recipe(until=Steps(count)).train(start, batch)
+    return (time.thread_time() - begun) / (count + 1)

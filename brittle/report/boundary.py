@@ -12,6 +12,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from brittle.report.style import COLOURS
 
 POSITIVE, NEGATIVE = COLOURS[0], COLOURS[1]
+SURFACE = "#9AA5B1"
 Array = Sequence[Any] | np.ndarray
 
 
@@ -33,9 +34,11 @@ def draw_surface(axes: Any, x: Array, y: Array, z: Array, values: Array, example
     """values[i][j][k] = N(x[i], y[j], z[k]): the zero surface, and the examples (n, 3) by their labels."""
     grid = [np.asarray(each, float) for each in (x, y, z)]
     triangles = zero_surface(np.asarray(values, float), *grid)
+    sides = triangles[:, 1:] - triangles[:, :1]
+    triangles = triangles[np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1) > 0]  # a point has no shade
     if len(triangles):
         surface = Poly3DCollection(
-            triangles, facecolor="#9AA5B1", alpha=0.55, shade=True, lightsource=LightSource(315, 45)
+            triangles, facecolors=SURFACE, alpha=0.55, shade=True, lightsource=LightSource(315, 45)
         )
         surface.set_rasterized(True)  # thousands of triangles make an SVG that no browser likes
         axes.add_collection3d(surface)
