@@ -86,11 +86,19 @@ def _cut(at: np.ndarray, value: np.ndarray) -> list[np.ndarray]:
         outside = [corner for corner in range(4) if not pattern[corner]]
         ends = [(a, b) for a in inside for b in outside]
         cuts = [_crossing(at[some], value[some], a, b) for a, b in ends]
-        if len(cuts) == 3:
-            parts.append(np.stack(cuts, 1))
-        else:  # the four cuts ac, ad, bc, bd go round as ac, ad, bd, bc
-            parts += [np.stack([cuts[0], cuts[1], cuts[3]], 1), np.stack([cuts[0], cuts[3], cuts[2]], 1)]
+        # the four cuts ac, ad, bc, bd go round as ac, ad, bd, bc
+        rounds = [(0, 1, 2)] if len(cuts) == 3 else [(0, 1, 3), (0, 3, 2)]
+        up = at[some][:, inside].mean(1) - at[some][:, outside].mean(1)
+        parts += [_facing(np.stack([cuts[i] for i in each], 1), up) for each in rounds]
     return parts
+
+
+def _facing(triangles: np.ndarray, up: np.ndarray) -> np.ndarray:
+    """The triangles with their corners in such an order that their normals point up; light falls on one side."""
+    sides = triangles[:, 1:] - triangles[:, :1]
+    down = (np.cross(sides[:, 0], sides[:, 1]) * up).sum(1) < 0
+    triangles[down] = triangles[down][:, ::-1]
+    return triangles
 
 
 def _crossing(at: np.ndarray, value: np.ndarray, a: int, b: int) -> np.ndarray:

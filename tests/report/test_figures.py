@@ -94,6 +94,8 @@ def test_the_zero_surface_of_a_ball_is_its_sphere():
     sides = triangles[:, 1:] - triangles[:, :1]
     area = np.linalg.norm(np.cross(sides[:, 0], sides[:, 1]), axis=1).sum() / 2
     assert area == pytest.approx(4 * np.pi, rel=0.02)
+    outward = (np.cross(sides[:, 0], sides[:, 1]) * triangles.mean(1)).sum(1)
+    assert (outward > -1e-12).all()  # towards where the values are positive
 
 
 def test_the_zero_surface_has_no_holes():
