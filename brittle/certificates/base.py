@@ -145,18 +145,21 @@ class _Record:
         self.seconds[row] += time.perf_counter() - started
         upper = float(self.upper[row])
         if radius > upper * (1 + SAME):
-            if self._surely_flips(row):
+            if self._surely_flips(row, min(radius, self.cap)):
                 raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
             self.upper[row], self.flips[row] = torch.inf, 0.0
         self.lower[row] = min(max(radius, 0.0), float(self.upper[row]), self.cap)
 
-    def _surely_flips(self, row: int) -> bool:
-        """Whether the measured flip is more than rounding in the network's own sum."""
+    def _surely_flips(self, row: int, radius: float) -> bool:
+        """Whether the ray through the measured flip has a margin below zero, rounding aside, before the radius."""
         if not isinstance(self.network, TwoLayer | Deep):
             return True
         layers = Layers.of(self.network, "").margins(self.data.y[row])
-        values, slips = layers.outputs(self.data.X[row] + self.flips[row])
-        return bool((values + slips < 0).any())
+        for stretch in torch.linspace(1, radius / float(self.upper[row]), 17, dtype=torch.float64)[:-1]:
+            values, slips = layers.outputs(self.data.X[row] + stretch * self.flips[row])
+            if (values + slips < 0).any():
+                return True
+        return False
 
     def bounds(self, method: str, gap: float) -> Bounds:
         capped = (self.lower >= self.cap) & (self.upper > self.cap)
