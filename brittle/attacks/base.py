@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import torch
@@ -66,9 +67,14 @@ class Target:
     def y(self) -> Tensor:
         return self.data.y
 
-    def limits(self, directions: Tensor, limit: float, rows: Tensor | None = None) -> Tensor:
+    @cached_property
+    def margins(self) -> Tensor:
+        """Those of the examples as they are."""
+        return self.network.margins(self.X, self.y).double()
+
+    def limits(self, directions: Tensor, limit: float | Tensor, rows: Tensor | None = None) -> Tensor:
         """How far each ray (of these rows) may go: up to the limit, and no farther than the box."""
-        lengths = torch.full((len(directions),), limit, dtype=torch.float64)
+        lengths = torch.as_tensor(limit, dtype=torch.float64).expand(len(directions))
         if self.bounds is None:
             return lengths
         wall = torch.where(directions > 0, self.bounds[1], self.bounds[0])
@@ -124,7 +130,7 @@ class Attack(ABC, Generic[Outcome]):
 
     def _judged(self, target: Target, attempt: Attempt) -> Outcome:
         """Nothing is taken from the attack's own word."""
-        already = target.network.margins(target.X, target.y) < 0
+        already = target.margins < 0
         sound = attempt.perturbations.isfinite().all(1) & ~already
         raw = torch.where(sound[:, None], attempt.perturbations, 0.0)
         perturbations = target.clip(raw)

@@ -52,16 +52,25 @@ def flip_intervals(
     return Intervals(len(X), ray, start, stop)
 
 
-def beyond(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
+def beyond(
+    network: Network,
+    X: Tensor,
+    y: Tensor,
+    directions: Tensor,
+    flips: Tensor,
+    limit: Tensor,
+    margins: Tensor | None = None,
+) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 
     At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles, until
-    the margin is so far below zero that the rounding of another batch size would not lift it again.
+    the margin is so far below zero that the rounding of another batch size would not lift it again. `margins` are
+    those of X, where they are known.
     """
     sizes = torch.where(flips.isfinite(), flips, torch.inf)
     pending = (sizes.isfinite() & (directions != 0).any(1)).nonzero()[:, 0]
     unit = EPSILON * (flips + X.norm(dim=1) / directions.norm(dim=1).clamp(min=1e-300))
-    clear = 32 * EPSILON * network.margins(X, y).abs()
+    clear = 32 * EPSILON * (network.margins(X, y) if margins is None else margins).abs()
     for doubling in range(34):
         points = X[pending] + sizes[pending, None] * directions[pending]
         pending = pending[~(network.margins(points, y[pending]) < -clear[pending])]

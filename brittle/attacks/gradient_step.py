@@ -34,20 +34,19 @@ class GradientStep(Attack[GradientStepResult]):
     def _run(self, target: Target) -> Attempt:
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())
         lengths = gradients.norm(dim=1)
-        down, up = along(target, -gradients, self.limit), along(target, gradients, self.limit)
-        sizes = torch.stack([_size(target, down), _size(target, up)])
-        nearest = sizes.argmin(0)[:, None] == 1
-        sign = torch.where(nearest[:, 0], 1.0, -1.0) * (target.y if target.data.binary else 1.0)
-        step = sign * sizes.min(0).values / torch.where(lengths > 0, lengths, 1.0)
-        already = target.network.margins(target.X, target.y) < 0
+        down = along(target, -gradients, self.limit)
+        sizes = _sizes(down)
+        up = along(target, gradients, torch.minimum(sizes, torch.tensor(self.limit, dtype=torch.float64)))
+        turned = (_sizes(up) < sizes)[:, None]
+        sign = torch.where(turned[:, 0], 1.0, -1.0) * (target.y if target.data.binary else 1.0)
+        step = sign * torch.minimum(sizes, _sizes(up)) / torch.where(lengths > 0, lengths, 1.0)
         return Attempt(
-            torch.where(nearest, up.perturbations, down.perturbations),
-            torch.where(nearest, up.direction, down.direction),
-            {"step": torch.where(already, 0.0, step), "gradient_norms": lengths},
+            torch.where(turned, up.perturbations, down.perturbations),
+            torch.where(turned, up.direction, down.direction),
+            {"step": step, "gradient_norms": lengths},
         )
 
 
-def _size(target: Target, attempt: Attempt) -> Tensor:
-    """The length of what flips, infinite where nothing did."""
-    flipped = target.network.margins(target.X + attempt.perturbations, target.y) < 0
-    return torch.where(flipped, attempt.perturbations.norm(dim=1), torch.inf)
+def _sizes(attempt: Attempt) -> Tensor:
+    """The lengths of what flips: 0 where the example is misclassified, infinite where nothing flips."""
+    return attempt.further["sizes"]

@@ -107,7 +107,7 @@ class _Search:
         self.target, self.subspace, self.limit = target, subspace, limit
         self.rays = torch.zeros_like(target.X)
         self.norms = torch.full((len(target.X),), torch.inf, dtype=torch.float64)
-        self.norms[target.network.margins(target.X, target.y) < 0] = 0
+        self.norms[target.margins < 0] = 0
 
     def start(self, probes: Tensor, steps: int) -> None:
         """On the sphere of the shortest known flip go against the gradient, first that at x + probe.
@@ -131,7 +131,7 @@ class _Search:
         rows = (self.norms > 0).nonzero()[:, 0]
         X, y = self.target.X[rows], self.target.y[rows]
         gradients = self.target.network.margin_gradients(X, y).double()
-        margins = self.target.network.margins(X, y).double()[:, None]
+        margins = self.target.margins[rows, None]
         low, high = self.target.bounds
         for excess in (1.01, 2.0, 1e9):
             goals = _projected_in_box(gradients, -excess * margins, low - X, high - X)
@@ -154,7 +154,7 @@ class _Search:
         if not len(rows):
             return
         X, y, delta = self.target.X[rows], self.target.y[rows], torch.zeros_like(self.target.X[rows])
-        goal = -0.02 * self.target.network.margins(X, y)[:, None]
+        goal = -0.02 * self.target.margins[rows, None]
         for _ in range(SEEKING_STEPS):
             gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
             above = (self.target.network.margins(X + delta, y)[:, None] - goal).clamp(min=0)
@@ -190,7 +190,7 @@ class _Search:
         """Just beyond the flips, where the margin is measured below zero; 0 where there is no flip."""
         limits = self.target.limits(self.rays, self.limit)
         X, y = self.target.X, self.target.y
-        sizes = beyond(self.target.network, X, y, self.rays, self.norms, limits)
+        sizes = beyond(self.target.network, X, y, self.rays, self.norms, limits, self.target.margins)
         return torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * self.rays, self.rays
 
     def _shorten_at_kinks(self, rounds: int, tolerance: float) -> Tensor:

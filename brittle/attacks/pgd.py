@@ -55,7 +55,7 @@ class PGD(Attack[PGDResult]):
         """Bisect between a budget that failed and a flip; without a flip the budget doubles."""
         low = torch.zeros(len(target.X), dtype=torch.float64)
         best, high = torch.zeros_like(target.X), torch.full_like(low, torch.inf)
-        high[target.network.margins(target.X, target.y) < 0] = 0
+        high[target.margins < 0] = 0
         guess = self._first_guess(target)
         for step in range(self.rounds):
             rows = (high > 0).nonzero()[:, 0]
@@ -74,7 +74,7 @@ class PGD(Attack[PGDResult]):
     def _first_guess(self, target: Target) -> Tensor:
         """Twice the distance to where a linear margin would be zero, a little where there is no gradient."""
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())
-        margins, lengths = target.network.margins(target.X, target.y).double(), gradients.norm(dim=1)
+        margins, lengths = target.margins, gradients.norm(dim=1)
         linear = 2 * margins.clamp(min=0) / torch.where(lengths > 0, lengths, 1.0)
         fallback = 0.01 * (target.X.norm(dim=1) + 1)
         return torch.where((lengths > 0) & (linear > 0), linear, fallback).clamp(max=self.limit)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.flips import beyond, first_flip
+from brittle.attacks.flips import beyond, first_flip_of_right
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require
 
@@ -29,14 +29,18 @@ class Ray(Attack[AttackResult]):
             shape, right = tuple(self.direction.shape), tuple(target.X.shape)
             require(shape in (right, right[1:]), f"direction has shape {shape}; {right[1:]} or {right} is needed")
             rays = self.direction.double().expand_as(target.X)
-        return along(target, self.subspace.project(rays), self.limit)
+        found = along(target, self.subspace.project(rays), self.limit)
+        return Attempt(found.perturbations, found.direction)
 
 
-def along(target: Target, rays: Tensor, limit: float) -> Attempt:
-    """The shortest flip along each ray, zero where there is none."""
+def along(target: Target, rays: Tensor, limit: float | Tensor) -> Attempt:
+    """The shortest flip along each ray and its `sizes` (n,): perturbation 0 and size infinity where there is none."""
     lengths = rays.norm(dim=1, keepdim=True)
-    rays = torch.where(lengths > 0, rays / lengths, 0.0)
+    rays = torch.where(lengths > 0, rays / torch.where(lengths > 0, lengths, 1.0), 0.0)
     limits = target.limits(rays, limit)
-    flips = first_flip(target.network, target.X, target.y, rays, limits)
-    sizes = beyond(target.network, target.X, target.y, rays, flips, limits)
-    return Attempt(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rays)
+    right = (target.margins >= 0).nonzero()[:, 0]
+    X, y, rays_right, limits = target.X[right], target.y[right], rays[right], limits[right]
+    flips = first_flip_of_right(target.network, X, y, rays_right, limits)
+    sizes = torch.zeros(len(rays), dtype=torch.float64)
+    sizes[right] = beyond(target.network, X, y, rays_right, flips, limits, target.margins[right])
+    return Attempt(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rays, {"sizes": sizes})

@@ -81,7 +81,7 @@ class Universal(Attack[UniversalResult]):
         )
 
     def _considered(self, target: Target) -> Tensor:
-        margins = target.network.margins(target.X, target.y)
+        margins = target.margins
         right = margins >= 0
         if self.margin_slack is None or not right.any():
             return right
