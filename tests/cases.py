@@ -9,6 +9,7 @@ import torch
 
 from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
 from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
+from brittle.experiments import Dask, Local
 from brittle.networks import Adapter, Kaiming, Lazy, NearestNeighbour, PyTorch
 from brittle.settings import (
     AlmostOrthogonal,
@@ -142,4 +143,10 @@ REGIMES = [
     ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),
 ]
 
-TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, LOSSES, STOPS, REGIMES, ATTACKS, CERTIFICATES]
+ENGINES = [
+    ("this process", Local()),
+    ("two processes", Local(jobs=2)),
+    ("dask", Dask("127.0.0.1:8786")),
+]
+
+TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, LOSSES, STOPS, REGIMES, ATTACKS, CERTIFICATES, ENGINES]

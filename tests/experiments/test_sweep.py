@@ -10,6 +10,7 @@ from brittle.common.errors import InputError
 from brittle.experiments.base import Cell, source_hash
 from brittle.experiments.cells import concluded, finished_cells, saved
 from brittle.experiments.sweep import Dask, Local, attempt, engine, one_thread
+from tests.cases import ENGINES
 from tests.experiments import toy
 
 CELLS = toy.Squares().cells("smoke")
@@ -32,8 +33,10 @@ def test_a_second_run_takes_everything_from_the_folder(tmp_path):
     assert points(run(tmp_path, unwanted)) == points(first)
 
 
-def test_processes_measure_what_one_process_measures(tmp_path):
-    assert points(run(tmp_path / "one")) == points(run(tmp_path / "two", jobs=2))
+@pytest.mark.parametrize("place", [pytest.param(place, id=name) for name, place in ENGINES if isinstance(place, Local)])
+def test_every_local_engine_measures_the_same(tmp_path, place):
+    found = points(finished_cells(CELLS, tmp_path, toy.work, place))
+    assert found == {cell.key: toy.work(cell)["measured"] for cell in CELLS}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"measured": 3, "seconds": {}}', '{"seconds": {}}'])
