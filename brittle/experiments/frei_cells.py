@@ -54,7 +54,7 @@ class ClusterCells(Experiment):
         """Fitted to cells of 20 to 640 examples; points in few dimensions have more neurons at their KKT points."""
         n = params["clusters"] * params["per_cluster"]
         flow = 3e-6 * n * params["width"]
-        solving = (2e-5 + 6e-6 * n / params["dim"]) * n**2.1
+        solving = (2.5e-5 + 6e-6 * n / params["dim"]) * n**2.1
         return 0.3 + (flow + solving if params["at"] == "kkt" else 5 * flow)
 
 

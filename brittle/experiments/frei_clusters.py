@@ -7,9 +7,17 @@ from itertools import product
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.frei_cells import SIZES, ClusterCells
+from brittle.experiments.frei_claims import (
+    conjecture,
+    flips_all,
+    generalises,
+    root_of_clusters,
+    spares_construction,
+    transfers,
+    width_free,
+)
 from brittle.experiments.picture import Chart, Curve, Picture
-from brittle.experiments.summary import distinct, mean, over_seeds, undecided, values, where
-from brittle.theorems.scaling import fitted
+from brittle.experiments.summary import distinct, over_seeds, where
 
 NAMES = {
     "size": "KKT network",
@@ -35,27 +43,45 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid((10**4, 10**8), (2, 4, 8), 1, 60, 100, (50, 150), 2, 6, (3, 18)),
+    "smoke": Grid(
+        dims=(10**4, 10**8),
+        clusters=(2, 4, 8),
+        seeds=1,
+        test=60,
+        width=100,
+        widths=(50, 150),
+        networks=2,
+        crowded_dim=6,
+        crowded=(3, 18),
+    ),
     "quick": Grid(
-        (10**4, 10**8), (2, 4, 8, 16, 32, 64), 3, 400, 1000, (50, 100, 300, 1000, 3000), 4, 16, (8, 16, 32, 48, 64)
+        dims=(10**4, 10**8),
+        clusters=(2, 4, 8, 16, 32, 64),
+        seeds=3,
+        test=200,
+        width=1000,
+        widths=(50, 100, 300, 1000, 3000),
+        networks=4,
+        crowded_dim=16,
+        crowded=(8, 16, 32, 48, 64),
     ),
     "full": Grid(
-        (10**4, 10**6, 10**8),
-        (2, 4, 8, 16, 32, 64, 128),
-        5,
-        1000,
-        1000,
-        (50, 100, 300, 1000, 3000),
-        4,
-        40,
-        (20, 40, 80, 120, 160),
+        dims=(10**4, 10**6, 10**8),
+        clusters=(2, 4, 8, 16, 32, 64, 128),
+        seeds=5,
+        test=1000,
+        width=1000,
+        widths=(50, 100, 300, 1000, 3000),
+        networks=4,
+        crowded_dim=40,
+        crowded=(20, 40, 80, 120, 160),
     ),
 }
 
 
 def cell(dim: int, clusters: int, seed: int, **others: object) -> Params:
     """Every seed draws data of its own unless it is told to share them."""
-    usual = {"noise": 1.0, "per_cluster": 10, "test": 400, "width": 1000, "data_seed": seed, "at": "kkt", "shortest": 0}
+    usual = {"noise": 1.0, "per_cluster": 10, "width": 1000, "data_seed": seed, "at": "kkt", "shortest": 0}
     return {"dim": dim, "clusters": clusters, "seed": seed, **usual, **others}
 
 
@@ -78,10 +104,10 @@ class FigureA(ClusterCells):
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         return [
-            _generalises(points, "KKT networks classify fresh examples rightly (read as: test error at most 1 %)"),
-            _flips_all(points),
-            *_root_of_clusters(points),
-            _spares_construction(points),
+            generalises(points, "KKT networks classify fresh examples rightly (read as: test error at most 1 %)"),
+            flips_all(points),
+            *root_of_clusters(points),
+            spares_construction(points),
         ]
 
     def picture(self, points: Sequence[Point]) -> Picture:
@@ -130,10 +156,10 @@ class FigureB(ClusterCells):
         ]
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        claims = [_generalises(points, "every width classifies fresh examples rightly (read as: error at most 1 %)")]
+        claims = [generalises(points, "every width classifies fresh examples rightly (read as: error at most 1 %)")]
         for at, name in (("kkt", "KKT networks"), ("flow", "networks at loss 1e-30")):
             some = where(points, at=at)
-            claims += [_width_free(some, name), _transfers(some, name)]
+            claims += [width_free(some, name), transfers(some, name)]
         return claims
 
     def picture(self, points: Sequence[Point]) -> Picture:
@@ -182,28 +208,7 @@ class FigureC(ClusterCells):
         ]
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        beyond = [point for point in points if not point["separable"]]
-        texts = (
-            "conjecture: KKT networks generalise beyond linear separability (read as: test error at most 5 %)",
-            "conjecture: they are not robust there (read as: the shortest perturbation found is at most ¾ of what the "
-            "nearest mean's rule withstands)",
-            "conjecture: Σ y μ still flips every fresh example at some c below √d",
-        )
-        if not beyond:
-            return [undecided(text) for text in texts]
-        shares = [point["shortest"] / point["rule_radius"] for point in beyond]
-        ratios = [math.inf if point["size"] is None else point["size"] / math.sqrt(point["dim"]) for point in beyond]
-        errors, worst = values(beyond, "error"), max(beyond, key=lambda point: point["error"])
-        of = f"over {len(beyond)} networks"
-        return [
-            Claim(
-                texts[0],
-                f"mean {mean(errors):.1%} {of}, largest {max(errors):.1%} (k = {worst['clusters']})",
-                mean(errors) <= 0.05,
-            ),
-            Claim(texts[1], f"share from {min(shares):.2f} to {max(shares):.2f} {of}", max(shares) <= 0.75),
-            Claim(texts[2], f"c/√d from {min(ratios):.2f} to {max(ratios):.2f} {of}", max(ratios) < 1),
-        ]
+        return conjecture(points)
 
     def picture(self, points: Sequence[Point]) -> Picture:
         dims = distinct(points, "dim")
@@ -237,67 +242,3 @@ class FigureC(ClusterCells):
 
 
 FIGURES = (FigureA(), FigureB(), FigureC())
-
-
-def _generalises(points: Sequence[Point], text: str) -> Claim:
-    errors = values(points, "error")
-    if not errors:
-        return undecided(text)
-    return Claim(text, f"largest error {max(errors):.2%} in {len(errors)} networks", max(errors) <= 0.01)
-
-
-def _flips_all(points: Sequence[Point]) -> Claim:
-    text = "one direction flips every fresh example"
-    if not points:
-        return undecided(text)
-    flipped = sum(point["size"] is not None for point in points)
-    return Claim(text, f"in {flipped} of {len(points)} networks", flipped == len(points))
-
-
-def _root_of_clusters(points: Sequence[Point]) -> list[Claim]:
-    """The exponent of k in c, at each d."""
-    claims = []
-    text = "‖z‖ ~ √(d/k)"
-    for d in distinct(points, "dim"):
-        some = [point for point in where(points, dim=d) if point["size"] is not None]
-        if len(distinct(some, "clusters")) < 3:
-            continue
-        sizes = [(k, mean(values(where(some, clusters=k), "size"))) for k in distinct(some, "clusters")]
-        found = fitted("c", "k", -0.5, [k for k, _ in sizes], [size for _, size in sizes])
-        ratios = values(some, "ratio")
-        measured = f"{found}; c/√(d/k) from {min(ratios):.2f} to {max(ratios):.2f}"
-        claims.append(
-            Claim(
-                f"{text} at d = {d:.0e} (read as: exponent of k within 0.1)", measured, abs(found.fitted + 0.5) <= 0.1
-            )
-        )
-    return claims or [undecided(text)]
-
-
-def _spares_construction(points: Sequence[Point]) -> Claim:
-    """z has length √(d/k), and the construction's radius is √d/8: so k > 64 would be enough."""
-    text = "the perturbation that flips the KKT network leaves the robust construction alone (k ≥ 8)"
-    some = values([point for point in points if point["clusters"] >= 8], "construction_flipped")
-    if not some:
-        return undecided(text)
-    return Claim(text, f"it flips at most {max(some):.1%} of the construction's fresh examples", max(some) == 0)
-
-
-def _width_free(points: Sequence[Point], name: str) -> Claim:
-    text = f"{name}: c does not depend on the width (read as: the widths' means within 10 % of their mean)"
-    means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
-    if len(means) < 2 or any(math.isnan(each) for each in means):
-        return undecided(text)
-    spread = max(abs(each / mean(means) - 1) for each in means)
-    return Claim(text, f"largest distance from the mean {spread:.1%}", spread <= 0.1)
-
-
-def _transfers(points: Sequence[Point], name: str) -> Claim:
-    """The size is the first of `SIZES` that flips every fresh example of the first network."""
-    text = f"{name}: z sized for one network flips the others too (read as: at least 95 % of fresh examples)"
-    size = next((i for i, share in enumerate(points[0]["flipped"]) if share == 1), None) if points else None
-    if len(points) < 2 or size is None:
-        return undecided(text)
-    shares = [point["flipped"][size] for point in points[1:]]
-    measured = f"at c = {SIZES[size]:.2f}·√(d/k), at least {min(shares):.1%} on each of {len(shares)} others"
-    return Claim(text, measured, min(shares) >= 0.95)

@@ -1,0 +1,99 @@
+"""What frei2023 says about KKT networks on clusters, beside what was measured."""
+
+import math
+from collections.abc import Sequence
+
+from brittle.experiments.base import Claim, Point
+from brittle.experiments.frei_cells import SIZES
+from brittle.experiments.summary import distinct, mean, undecided, values, where
+from brittle.theorems.scaling import fitted
+
+
+def generalises(points: Sequence[Point], text: str) -> Claim:
+    errors = values(points, "error")
+    if not errors:
+        return undecided(text)
+    return Claim(text, f"largest error {max(errors):.2%} in {len(errors)} networks", max(errors) <= 0.01)
+
+
+def flips_all(points: Sequence[Point]) -> Claim:
+    text = "one direction flips every fresh example"
+    if not points:
+        return undecided(text)
+    flipped = sum(point["size"] is not None for point in points)
+    return Claim(text, f"in {flipped} of {len(points)} networks", flipped == len(points))
+
+
+def root_of_clusters(points: Sequence[Point]) -> list[Claim]:
+    """The exponent of k in c, at each d."""
+    claims = []
+    text = "‖z‖ ~ √(d/k)"
+    for d in distinct(points, "dim"):
+        some = [point for point in where(points, dim=d) if point["size"] is not None]
+        if len(distinct(some, "clusters")) < 3:
+            continue
+        sizes = [(k, mean(values(where(some, clusters=k), "size"))) for k in distinct(some, "clusters")]
+        found = fitted("c", "k", -0.5, [k for k, _ in sizes], [size for _, size in sizes])
+        ratios = values(some, "ratio")
+        measured = f"{found}; c/√(d/k) from {min(ratios):.2f} to {max(ratios):.2f}"
+        claims.append(
+            Claim(
+                f"{text} at d = {d:.0e} (read as: exponent of k within 0.1)", measured, abs(found.fitted + 0.5) <= 0.1
+            )
+        )
+    return claims or [undecided(text)]
+
+
+def spares_construction(points: Sequence[Point]) -> Claim:
+    """z has length √(d/k), and the construction's radius is √d/8: so k > 64 would be enough."""
+    text = "the perturbation that flips the KKT network leaves the robust construction alone (k ≥ 8)"
+    some = values([point for point in points if point["clusters"] >= 8], "construction_flipped")
+    if not some:
+        return undecided(text)
+    return Claim(text, f"it flips at most {max(some):.1%} of the construction's fresh examples", max(some) == 0)
+
+
+def width_free(points: Sequence[Point], name: str) -> Claim:
+    text = f"{name}: c does not depend on the width (read as: the widths' means within 10 % of their mean)"
+    means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
+    if len(means) < 2 or any(math.isnan(each) for each in means):
+        return undecided(text)
+    spread = max(abs(each / mean(means) - 1) for each in means)
+    return Claim(text, f"largest distance from the mean {spread:.1%}", spread <= 0.1)
+
+
+def transfers(points: Sequence[Point], name: str) -> Claim:
+    """The size is the first of `SIZES` that flips every fresh example of the first network."""
+    text = f"{name}: z sized for one network flips the others too (read as: at least 95 % of fresh examples)"
+    size = next((i for i, share in enumerate(points[0]["flipped"]) if share == 1), None) if points else None
+    if len(points) < 2 or size is None:
+        return undecided(text)
+    shares = [point["flipped"][size] for point in points[1:]]
+    measured = f"at c = {SIZES[size]:.2f}·√(d/k), at least {min(shares):.1%} on each of {len(shares)} others"
+    return Claim(text, measured, min(shares) >= 0.95)
+
+
+def conjecture(points: Sequence[Point]) -> list[Claim]:
+    """Section 5: the results should hold for clusters that no linear rule separates."""
+    beyond = [point for point in points if not point["separable"]]
+    texts = (
+        "conjecture: KKT networks generalise beyond linear separability (read as: test error at most 5 %)",
+        "conjecture: they are not robust there (read as: the shortest perturbation found is at most ¾ of what the "
+        "nearest mean's rule withstands)",
+        "conjecture: Σ y μ still flips every fresh example at some c below √d",
+    )
+    if not beyond:
+        return [undecided(text) for text in texts]
+    shares = [point["shortest"] / point["rule_radius"] for point in beyond]
+    ratios = [math.inf if point["size"] is None else point["size"] / math.sqrt(point["dim"]) for point in beyond]
+    errors, worst = values(beyond, "error"), max(beyond, key=lambda point: point["error"])
+    of = f"over {len(beyond)} networks"
+    return [
+        Claim(
+            texts[0],
+            f"mean {mean(errors):.1%} {of}, largest {max(errors):.1%} (k = {worst['clusters']})",
+            mean(errors) <= 0.05,
+        ),
+        Claim(texts[1], f"share from {min(shares):.2f} to {max(shares):.2f} {of}", max(shares) <= 0.75),
+        Claim(texts[2], f"c/√d from {min(ratios):.2f} to {max(ratios):.2f} {of}", max(ratios) < 1),
+    ]
