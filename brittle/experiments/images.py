@@ -1,6 +1,6 @@
 """Pictures for figures: MNIST and CIFAR-10 where their files are, scikit-learn's digits for smoke runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import torch
@@ -32,9 +32,14 @@ def present(name: str) -> bool:
     return held.complete or bool(held.forms)
 
 
-def or_missing(name: str, grid: list[Params]) -> list[Params]:
-    """The grid, or one cell that says that the data are not there; it has another key than any cell of the grid."""
-    return grid if present(name) else [{"data": name, "missing": True, "seed": 0}]
+def or_missing(name: str, grid: list[Params], cost: Callable[[Params], float]) -> list[Params]:
+    """The grid, or one cell that says that the data are not there and what the grid would take with them.
+
+    Its key is another than that of any cell of the grid, so nothing of it is left once the data have come.
+    """
+    if present(name):
+        return grid
+    return [{"data": name, "missing": True, "would_take": round(sum(map(cost, grid)), 2), "seed": 0}]
 
 
 def missing(params: Params) -> Point | None:

@@ -31,7 +31,7 @@ class Distance(DistanceCells):
         cells: list[Params] = [
             {**common, "factor": factor, "seed": seed} for factor, seed in product(factors, range(seeds))
         ]
-        return cells if common["data"] == "sphere" else or_missing(common["data"], cells)
+        return cells if common["data"] == "sphere" else or_missing(common["data"], cells, self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [

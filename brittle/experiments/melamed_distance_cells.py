@@ -48,7 +48,7 @@ class DistanceCells(Experiment):
 
     def cost(self, params: Params) -> float:
         if params.get("missing"):
-            return 0.1
+            return params["would_take"]
         examples = params["examples"] or 60_000
         if params["data"] == "sphere":
             training = 1400 * 8e-9 / 200 * examples * params["width"] ** 2

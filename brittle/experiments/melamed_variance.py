@@ -22,7 +22,7 @@ class Variance(VarianceCells):
 
     def grid(self, preset: str) -> list[Params]:
         name, examples = self.smoke if preset == "smoke" else (self.data, 0)
-        return or_missing(name, [{"data": name, "examples": examples, "seed": 0}])
+        return or_missing(name, [{"data": name, "examples": examples, "seed": 0}], self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = []

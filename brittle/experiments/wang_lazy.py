@@ -57,13 +57,10 @@ def cells(
 ) -> list[Params]:
     grid = GRIDS[preset]
     common = {"data": grid.data, "steps": grid.steps, "points": grid.points, "histogram": False, "setting": "text"}
-    return or_missing(
-        grid.data,
-        [
-            {**common, "side": side, "width": width, "radius": radius, "seed": seed, **more}
-            for radius, width, side, seed in product(radii, widths, sides, range(grid.seeds))
-        ],
-    )
+    return [
+        {**common, "side": side, "width": width, "radius": radius, "seed": seed, **more}
+        for radius, width, side, seed in product(radii, widths, sides, range(grid.seeds))
+    ]
 
 
 class LazyFigure(LazyCells):
@@ -114,9 +111,9 @@ class BySize(LazyFigure):
     def grid(self, preset: str) -> list[Params]:
         grid, radius = GRIDS[preset], GRIDS[preset].radii[:1]
         found = cells(preset, grid.sides, grid.widths, radius, unit=self.unit)
-        if self.unit or found[0].get("missing"):
-            return found
-        return found + cells(preset, grid.sides, grid.widths[:1], radius, unit=self.unit, setting="code")
+        if not self.unit:
+            found += cells(preset, grid.sides, grid.widths[:1], radius, unit=self.unit, setting="code")
+        return or_missing(grid.data, found, self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         names = (
@@ -137,7 +134,8 @@ class ByRadius(LazyFigure):
 
     def grid(self, preset: str) -> list[Params]:
         grid = GRIDS[preset]
-        return cells(preset, grid.sides, (grid.radius_width,), grid.radii, unit=self.unit)
+        found = cells(preset, grid.sides, (grid.radius_width,), grid.radii, unit=self.unit)
+        return or_missing(grid.data, found, self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [_grows(points, name) for name in MEASURES]
@@ -183,10 +181,10 @@ class Figure7(LazyFigure):
 
     def grid(self, preset: str) -> list[Params]:
         side, width = GRIDS[preset].histogram
-        all_points = {} if preset == "smoke" else {"points": 2115 if preset == "full" else 500}
-        return cells(
-            preset, (side,), (width,), GRIDS[preset].radii[:1], unit=False, **{"histogram": True, **all_points}
-        )
+        points = {"smoke": 20, "quick": 500, "full": 2115}[preset]
+        more = {"unit": False, "histogram": True, "points": points}
+        found = cells(preset, (side,), (width,), GRIDS[preset].radii[:1], **more)
+        return or_missing(GRIDS[preset].data, found, self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "η concentrates near .045 (read as: its median is within a third of that)"

@@ -50,7 +50,7 @@ class LazyCells(Experiment):
     def cost(self, params: Params) -> float:
         """As many steps as leaving the ball took: they grow with C0, and with the norms of the examples."""
         if params.get("missing"):
-            return 0.1
+            return params["would_take"]
         d, m = params["side"] ** 2, params["width"]
         usual = (850 if params["unit"] else 700 + 2.6 * d) * (params["radius"] / 10) ** 2
         training = min(usual, params["steps"]) * (4.5e-9 * m * d + 1e-4)

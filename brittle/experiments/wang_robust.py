@@ -120,7 +120,7 @@ class Figure4Left(RobustFigure):
             {**common, "side": side, "width": width, "radius": 10 / math.sqrt(width), "budget": budget, "seed": seed}
             for side, budget, seed in product(sides, budgets, range(seeds))
         ]
-        return or_missing(common["data"], cells)
+        return or_missing(common["data"], cells, self.cost)
 
     def _text(self) -> str:
         return (
@@ -162,7 +162,7 @@ class Figure4Right(RobustFigure):
             {**common, "side": side, "width": width, "radius": radius, "budget": 0.2, "seed": seed}
             for width, radius, seed in product(widths, radii, range(seeds))
         ]
-        return or_missing(common["data"], cells)
+        return or_missing(common["data"], cells, self.cost)
 
     def _text(self) -> str:
         return f"robust accuracy rises near V = 25/√m (read as: it is ½ within a factor {FACTOR:g} of that, at every m)"

@@ -49,6 +49,6 @@ class RobustCells(Experiment):
     def cost(self, params: Params) -> float:
         """Six epochs, and an attack in float64."""
         if params.get("missing"):
-            return 0.1
+            return params["would_take"]
         once = 5e-11 * params["width"] * params["side"] ** 2 * params["inner"]
         return 0.5 + once * (6 * (params["examples"] or 12_665) + 3 * params["points"])

@@ -1,0 +1,149 @@
+"""melamed2023's figures: what their cells measure, by other means, and how their claims are judged."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from brittle.experiments import EXPERIMENTS
+from brittle.experiments.melamed_boundary import LINE, PLANE, Figure2, Recipe
+from brittle.experiments.melamed_boundary_cells import FARTHEST, axes, drawn, off_distances, start
+from brittle.experiments.melamed_distance_cells import span, trained_in_span
+from brittle.networks import Deep, PyTorch, TwoLayer
+from brittle.settings import Data, Digits, Grid25, Line7, Subspace, principal
+from brittle.training import Descent, Steps
+
+
+@pytest.mark.parametrize("affine", [False, True])
+def test_training_in_the_span_is_training(affine, rng):
+    data = Subspace(12, 8).sample(15, rng)
+    if affine:
+        data = principal(Data(data.X + torch.arange(12.0), data.y), 3)
+    network = PyTorch(scale=2, first_layer_only=True).draw_deep(12, [6, 5], rng)
+    regime = Descent(until=Steps(40), rate=0.3)
+    inside, whole = trained_in_span(regime, network, data, rng).network, regime.train(network, data).network
+    assert isinstance(inside, Deep)
+    assert isinstance(whole, Deep)
+    for a, b in zip((*inside.weights, *inside.biases), (*whole.weights, *whole.biases), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
+    assert span(data).shape == (12, 4)
+
+
+def test_distances_off_the_data_are_those_of_a_scan(rng):
+    data = Grid25().load()
+    network = PyTorch().draw_deep(3, [30], rng).as_two_layer()
+    labels = torch.where(network.logits(data.X) >= 0, 1.0, -1.0).double()
+    found = off_distances(network, replace(data, y=labels))
+    sizes = torch.linspace(0, FARTHEST, 20_001, dtype=torch.float64)
+    normal = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
+    for x, label, distance in zip(data.X, labels, found, strict=True):
+        flipped = [label * network.logits(x + way * sizes[:, None] * normal) < 0 for way in (1, -1)]
+        first = sizes[flipped[0] | flipped[1]]
+        assert distance == pytest.approx(float(first[0]) if len(first) else FARTHEST, abs=6e-4)
+
+
+@pytest.mark.parametrize("points", ["line7", "grid25"])
+def test_what_is_drawn(points, rng):
+    dim = 2 if points == "line7" else 3
+    network = PyTorch().draw_deep(dim, [9], rng)
+    values, grid = drawn(network, points, 5), axes(points, 5)
+    x = torch.stack([axis[index] for axis, index in zip(grid, (1, 3, 4), strict=False)])
+    shown = values[3][1] if dim == 2 else values[1][3][4]
+    assert shown == pytest.approx(float(network.logits(x[None])), rel=1e-3)
+
+
+def _params(recipe: Recipe, **more):
+    return {**vars(recipe), "panel": "a", "setting": "text", "resolution": 4, "seed": 2, **more}
+
+
+def test_what_the_factor_divides():
+    whole, divided = (start(_params(LINE, factor=f), 2) for f in (1.0, 3.0))
+    weights = start(_params(LINE, factor=3.0, divided="weights"), 2)
+    for network in (whole, divided, weights):
+        assert isinstance(network, TwoLayer)
+    torch.testing.assert_close(divided.W * 3, whole.W)
+    torch.testing.assert_close(divided.v * 3, whole.v)
+    torch.testing.assert_close(divided.b * 3, whole.b)
+    torch.testing.assert_close(weights.W * 3, whole.W)
+    torch.testing.assert_close(weights.b, whole.b)
+    assert not whole.homogeneous
+    deep = start(_params(replace(PLANE, layers=5)), 3)
+    assert deep.depth == 5
+    signs = start(_params(replace(PLANE, start="signs", width=4000, factor=12**0.5)), 3)
+    assert set(signs.v.tolist()) == {-1.0, 1.0}
+    assert float(signs.W.square().mean()) == pytest.approx(1 / 36, rel=0.05)
+    normal = start(_params(replace(LINE, start="normal", width=4000)), 2)
+    assert float(normal.W.square().mean()) == pytest.approx(1 / 2, rel=0.05)
+
+
+def test_a_network_that_misses_its_margin_is_not_measured():
+    figure = Figure2()
+    point = figure.measure(_params(LINE, steps=3))
+    assert point["reached"] is False
+    assert "off" not in point
+    assert point["taken"] == 3
+    reached = figure.measure(_params(replace(LINE, margin=-5.0)))
+    assert reached["reached"]
+    assert reached["margin_reached"] > -5
+    assert len(reached["off_all"]) == len(Line7().load())
+
+
+def test_boundary_claims():
+    figure = Figure2()
+    points = [
+        {"setting": "text", "panel": p, "off": off} for p, off in (("a", 1.0), ("a", 2.0), ("b", 3.0), ("c", 1.2))
+    ]
+    assert [claim.holds for claim in figure.judge(points)] == [True, False]
+    assert [claim.holds for claim in figure.judge(points[:3])] == [True, None]
+    assert "(c) 0" in figure.remarks(points[:3], {})[0]
+
+
+def _distances(**sizes):
+    common = {"data": "sphere", "examples": 1000, "free_rate": 1.0, "on_rate": 1.0, "off_rate": 0.5}
+    return [
+        {**common, "factor": f, **{side: size[k] for side, size in sizes.items()}}
+        for k, f in enumerate((1.0, 4.0, 9.0))
+    ]
+
+
+def test_distance_claims():
+    figure = EXPERIMENTS["melamed2023/fig4a"]
+    good = _distances(free=(1, 2, 2), on=(3, 3.1, 2.9), off=(1, 4, 9))
+    assert [claim.holds for claim in figure.judge(good)] == [True, True, True]
+    bad = _distances(free=(2, 2, 2.1), on=(1, 3, 3), off=(1, 4, 3))
+    assert [claim.holds for claim in figure.judge(bad)] == [False, False, False]
+    assert "50.0%" in figure.remarks(good, {})[0]
+    elsewhere = [{**point, "data": "digits"} for point in good]
+    assert [claim.holds for claim in EXPERIMENTS["melamed2023/fig4b"].judge(elsewhere)] == [None, None, None]
+
+
+def test_components_of_digits():
+    point = EXPERIMENTS["melamed2023/fig1b"].measure({"data": "digits", "examples": 0, "seed": 0})
+    X = Digits().load().X.numpy()
+    variances = np.linalg.svd(X - X.mean(0), compute_uv=False) ** 2
+    share = variances.cumsum() / variances.sum()
+    assert point["components_90"] == np.searchsorted(share, 0.9) + 1
+    assert point["components_95"] == np.searchsorted(share, 0.95) + 1
+    np.testing.assert_allclose(point["cumulative"], share, atol=1e-6)
+
+
+def test_component_claims_stand_next_to_the_paper():
+    figure = EXPERIMENTS["melamed2023/fig1b"]
+    point = {"data": "mnist", "examples": 0, "dim": 784, "components_90": 87, "components_95": 154}
+    assert [claim.holds for claim in figure.judge([point])] == [True, True]
+    assert [claim.holds for claim in figure.judge([{**point, "components_95": 160}])] == [True, False]
+    assert [claim.holds for claim in figure.judge([{**point, "examples": 500}])] == [None, None]
+
+
+@pytest.mark.parametrize("figure_id", ["melamed2023/fig1a", "melamed2023/fig4b", "wang2022/fig2", "wang2022/fig4left"])
+def test_missing_data_are_named(figure_id, tmp_path, monkeypatch):
+    monkeypatch.setenv("BRITTLE_DATA", str(tmp_path))
+    figure = EXPERIMENTS[figure_id]
+    (params,) = figure.grid("full")
+    point = figure.measure(params)
+    assert point["reached"] is False
+    name = "cifar10" if figure_id.endswith("1a") else "mnist"
+    assert f"brittle data fetch {name}" in point["why"]
+    assert all(claim.holds is None and "fetch" in claim.measured for claim in figure.judge([]))
+    assert figure.cost(params) == params["would_take"] > 1
