@@ -80,20 +80,23 @@ class Rounds:
             self.watch(Progress(0.3 + 0.6 * done / ROUNDS, f"linearising, {len(columns)} columns"))
             guess = read(*self._master(columns, tolerance))
             wrong = self._mismatches(guess, FLIP * tolerance)
-            if tolerance > TIGHTEST and not self._classifies(flipped(guess, wrong)):
+            neurons = self._neurons(guess)
+            if tolerance > TIGHTEST and not self._classifies(guess, wrong):
                 tolerance = max(0.1 * tolerance, TIGHTEST)
                 continue
             few = int((wrong & guess.margin).sum()) <= SHARE * len(columns)
             guess = flipped(guess, wrong)
             if few and tolerance <= LOOSE:
                 guess, state = self._finished(guess)
-                if state == "solved" or (state == "failed" and tolerance <= TIGHTEST):
+                if state == "solved":
+                    return self._neurons(guess)
+                if state == "failed" and tolerance <= TIGHTEST:
                     break
                 tolerance = max(1e-2 * tolerance, TIGHTEST) if state == "failed" else LOOSE
             elif few:
                 tolerance = max(0.1 * tolerance, LOOSE)
             columns = guess.columns.distinct()
-        return self._neurons(guess)
+        return neurons
 
     def _finished(self, guess: Guess) -> tuple[Guess, str]:
         """Newton's answer; as long as a few patterns disagree with it, corrected and answered again."""
@@ -117,10 +120,11 @@ class Rounds:
         on = guess.columns.patterns > 0
         return ~guess.other(self.y) & ((on & (height < -tolerance)) | (~on & (height > tolerance)))
 
-    def _classifies(self, guess: Guess) -> bool:
-        """Whether these neurons satisfy the next program up to scale, so that it has a solution."""
+    def _classifies(self, guess: Guess, wrong: Tensor) -> bool:
+        """Whether these neurons satisfy the program with corrected patterns up to scale, so that it has a solution."""
         z = guess.mu[:, None] * (guess.coefficients(self.y) @ self.K)
-        q = torch.where(guess.other(self.y), -z.relu(), guess.columns.patterns * z).sum(0)
+        patterns = flipped(guess, wrong).columns.patterns
+        q = torch.where(guess.other(self.y), -z.relu(), patterns * z).sum(0)
         return bool((q > SAFE).all())
 
     def _neurons(self, guess: Guess) -> tuple[Tensor, Tensor]:

@@ -39,6 +39,7 @@ DATA = {
     "sphere in its span": Sphere(10**9).sample(12, generator(0), in_span=True),
     "as many examples as dimensions": Sphere(30).sample(30, generator(1)),
     "more examples than dimensions": Sphere(6).sample(25, generator(2)),
+    "many more examples than dimensions": Sphere(4).sample(40, generator(4)),
     "clusters": Clusters(60, clusters=4, noise=0.3).sample(40, generator(3)),
     "line7": Line7().sample(),
     "grid25": Grid25().sample(),
