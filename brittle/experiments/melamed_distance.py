@@ -85,6 +85,7 @@ def _flat(points: Sequence[Point]) -> Claim:
 SPHERE: Params = {"data": "sphere", "dim": 784, "inside": 28, "examples": 1000, "width": 200, "points": 200}
 PICTURES: Params = {**SPHERE, "data": "mnist", "inside": 32}
 PACE = {"steps": 20, "rounds": 6}
+SMALL = {"width": 20, "points": 10, "steps": 10, "rounds": 3, "factors": (1.0, 8.0), "seeds": 1}
 
 
 class Figure4a(Distance):
@@ -93,17 +94,7 @@ class Figure4a(Distance):
     title = "Distance to the boundary on and off a subspace: sphere data"
     data = "sphere"
     grids: ClassVar = {
-        "smoke": {
-            **SPHERE,
-            "dim": 60,
-            "inside": 6,
-            "examples": 60,
-            "width": 40,
-            "points": 20,
-            **PACE,
-            "factors": (1.0, 8.0),
-            "seeds": 1,
-        },
+        "smoke": {**SPHERE, **SMALL, "dim": 60, "inside": 6, "examples": 60},
         "quick": {**SPHERE, **PACE, "factors": (1.0, 2.0, 5.0, 10.0), "seeds": 2},
         "full": {**SPHERE, "steps": 50, "rounds": 8, "factors": FACTORS, "seeds": 5},
     }
@@ -115,18 +106,7 @@ class Figure4b(Distance):
     title = "Distance to the boundary on and off a subspace: MNIST"
     data = "mnist"
     grids: ClassVar = {
-        "smoke": {
-            **PICTURES,
-            "data": "digits",
-            "dim": 64,
-            "inside": 16,
-            "examples": 400,
-            "width": 40,
-            "points": 20,
-            **PACE,
-            "factors": (1.0, 8.0),
-            "seeds": 1,
-        },
+        "smoke": {**PICTURES, **SMALL, "data": "digits", "dim": 64, "inside": 16, "examples": 400},
         "quick": {**PICTURES, "examples": 10_000, **PACE, "factors": (1.0, 2.0, 5.0, 10.0), "seeds": 2},
         "full": {**PICTURES, "examples": 0, "steps": 50, "rounds": 8, "factors": FACTORS, "seeds": 5},
     }

@@ -15,6 +15,7 @@ from brittle.theorems.scaling import fitted
 
 SIDES = (5, 7, 10, 14, 20, 25, 28)
 FROM = 100  # the smallest d of the fits: d = 25 is not yet on the line
+NARROWEST = 1000  # of the paper's networks
 TOLERANCE = 0.15  # how far an exponent may be from the claimed one to be called roughly equal
 MEASURES = {
     "relative_size": (r"$\|\delta\|/\|x\|$", -0.5),
@@ -42,7 +43,7 @@ class Grid:
 GRIDS = {
     "smoke": Grid("digits", (4, 6, 8), (50, 100), (2.0, 4.0), 100, steps=60, points=20, seeds=1, histogram=(8, 100)),
     "quick": Grid(
-        "mnist", (7, 10, 14, 20, 28), (300, 1000), (10.0, 20.0, 40.0), 300, steps=5000, points=200, seeds=2,
+        "mnist", (7, 10, 14, 20, 28), (300, 1000), (10.0, 20.0, 40.0), 1000, steps=5000, points=200, seeds=2,
         histogram=(28, 1000),
     ),
     "full": Grid(
@@ -243,8 +244,10 @@ def _test_error(points: Sequence[Point]) -> Claim:
     text = "every network has a test error below 1 %"
     if not points:
         return undecided(text)
-    errors = values(points, "error")
-    return Claim(text, f"at most {max(errors):.2%}, {mean(errors):.2%} on average", max(errors) < 0.01)
+    wide = [point for point in points if point["width"] >= NARROWEST] or points
+    errors, decided = values(wide, "error"), wide[0]["width"] >= NARROWEST
+    measured = f"at most {max(errors):.2%}, {mean(errors):.2%} on average, m ≥ {min(values(wide, 'width')):g}"
+    return Claim(text, measured, max(errors) < 0.01 if decided else None)
 
 
 def _grows(points: Sequence[Point], name: str) -> Claim:
