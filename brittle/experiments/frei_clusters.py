@@ -117,17 +117,17 @@ class FigureA(ClusterCells):
         ks = [float(k) for k in distinct(some, "clusters")]
         if dims:
             sizes.append(Curve(r"$\sqrt{d/k}$", ks, [math.sqrt(dims[-1] / k) for k in ks], None, "dotted", 6))
-        ratios = [over_seeds(where(points, dim=d), "clusters", "ratio", f"$d = {d:.0e}$") for d in dims]
+        ratios = [over_seeds(where(points, dim=d), "clusters", "ratio", _power(d)) for d in dims]
         errors = [
             over_seeds(some, "clusters", name.replace("size", "error") if "_" in name else "error", label)
             for name, label in NAMES.items()
         ]
-        title = f"$d = {dims[-1]:.0e}$" if dims else ""
+        title = _power(dims[-1]) if dims else ""
         return Picture(
             [
                 Chart(title, "clusters $k$", "smallest universal $c$", sizes, x_scale="log", y_scale="log"),
                 Chart("KKT networks", "clusters $k$", r"$c/\sqrt{d/k}$", ratios, x_scale="log", y_range=(0, 2)),
-                Chart(title, "clusters $k$", "test error", errors, x_scale="log"),
+                Chart(title, "clusters $k$", "test error", errors, x_scale="log", y_range=(-0.02, 0.5)),
             ]
         )
 
@@ -174,7 +174,7 @@ class FigureB(ClusterCells):
                 SIZES,
                 point["flipped"],
                 None,
-                "dotted" if at == "kkt" else "dashed",
+                "plain",
                 colour,
             )
             for at, label, _, colour in kinds
@@ -215,13 +215,14 @@ class FigureC(ClusterCells):
         title = f"$d = {dims[0]}$" if dims else ""
         ks = [float(k) for k in distinct(points, "clusters")]
         root = [Curve(r"$\sqrt{d}$", ks, [math.sqrt(dims[0])] * len(ks), None, "dotted", 6)] if dims else []
+        errors = [over_seeds(points, "clusters", "error", "KKT network")]
         lengths = [
             over_seeds(points, "clusters", "shortest", "KKT network"),
             over_seeds(points, "clusters", "rule_radius", "nearest mean's rule"),
         ]
         return Picture(
             [
-                Chart(title, "clusters $k$", "test error", [over_seeds(points, "clusters", "error", "KKT network")]),
+                Chart(title, "clusters $k$", "test error", errors, y_range=(-0.02, 0.5)),
                 Chart(title, "clusters $k$", "median distance to a flip", lengths),
                 Chart(
                     title,
@@ -242,3 +243,7 @@ class FigureC(ClusterCells):
 
 
 FIGURES = (FigureA(), FigureB(), FigureC())
+
+
+def _power(d: int) -> str:
+    return f"$d = 10^{{{math.log10(d):.0f}}}$"

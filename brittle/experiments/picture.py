@@ -15,7 +15,7 @@ class Curve:
     x: Row
     y: Row
     deviation: Row | None = None
-    style: str = "line"  # line, dashed, dotted, points
+    style: str = "line"  # line, dashed, dotted, points, plain (no marks)
     colour: int | None = None
 
 

@@ -19,10 +19,12 @@ from brittle.experiments.run import EXPERIMENTS
 from brittle.report.boundary import draw_boundary, draw_surface
 from brittle.report.style import COLOURS, house_style, save
 
-STYLES = {
+MOST_TICKS = 8
+STYLES: dict[str, dict[str, Any]] = {
     "line": {"linestyle": "-", "marker": "o"},
     "dashed": {"linestyle": "--", "marker": "o", "markerfacecolor": "white"},
     "dotted": {"linestyle": ":"},
+    "plain": {"linestyle": "-", "linewidth": 1.0},
     "points": {"linestyle": "", "marker": "o"},
 }
 
@@ -59,8 +61,17 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 def _chart(axes: Axes, chart: Chart) -> None:
     _curves(axes, chart.curves)
     axes.set(xlabel=chart.x_label, ylabel=chart.y_label, xscale=chart.x_scale, yscale=chart.y_scale)
+    if chart.x_scale == "log":
+        _ticks_at(axes, sorted({x for curve in chart.curves for x in curve.x if x is not None}))
     if chart.y_range is not None:
         axes.set_ylim(*chart.y_range)
+
+
+def _ticks_at(axes: Axes, places: Sequence[float]) -> None:
+    """A logarithmic axis of a few places is read best by their own numbers."""
+    if 1 < len(places) <= MOST_TICKS and places[-1] < 1e5:
+        axes.set_xticks(places, [f"{place:g}" for place in places])
+        axes.set_xticks([], minor=True)
 
 
 def _curves(axes: Axes, curves: Sequence[Curve]) -> None:
