@@ -35,62 +35,102 @@ class Fold:
         depth = DEPTH * network.margins(X, y).abs()
         return cls(W, network.preactivations(X), y[:, None] * network.v, y * network.c, depth)
 
-    def rows(self, rows: Tensor) -> "Fold":
-        return Fold(self.W, self.a[rows], self.c[rows], self.offset[rows], self.depth[rows])
-
     def shortest(self, delta: Tensor, pivots: int) -> tuple[Tensor, Tensor]:
         """From δ (n, dim) with f = 0: the shortest δ with h ≤ 0 (n, dim) and the bound that belongs to it (n,)."""
-        z = self.a + delta @ self.W.T
-        state = _State(delta.clone(), z, torch.zeros_like(z, dtype=torch.bool), z > 0, torch.zeros_like(self.offset))
-        live = torch.arange(len(delta))
+        delta, bound = delta.clone(), torch.zeros_like(self.offset)
+        live, state = torch.arange(len(delta)), _State.at(self, delta)
         for _ in range(pivots):
+            done = state.pivot()
+            if 2 * int(done.sum()) >= len(live):  # a finished row stays as it is, so it need not leave at once
+                delta[live], bound[live] = state.delta, state.bound
+                live, state = live[~done], state.rows(~done)
             if not len(live):
                 break
-            moved, done = self.rows(live)._pivot(state.rows(live))
-            state.put(live, moved)
-            live = live[~done]
-        return state.delta, state.bound
+        delta[live], bound[live] = state.delta, state.bound
+        return delta, bound
 
-    def _pivot(self, state: "_State") -> tuple["_State", Tensor]:
-        """Go to the shortest δ of this cell, or to the first kink on the way; add that kink, or let a wrong one go."""
-        weights = self.c * (state.active & ~state.held)
-        p, A = weights @ self.W, self.offset + (weights * self.a).sum(1)
-        index, on = _listed(state.held)
-        planes, a = self.W[index] * on[..., None], self.a.gather(1, index) * on
-        goal, multipliers = _projected(p, A + self.depth, planes, a)
-        steep = self.c.gather(1, index)
+
+@dataclass(eq=False)
+class _State:
+    """Where n active-set methods are: δ and z there, the plane p·δ + A = 0 of their cell, the best bound so far.
+
+    held: neurons kept at z = 0; active: those that count in p and A; free: those with c > 0 that are not held.
+    """
+
+    fold: Fold
+    delta: Tensor
+    z: Tensor
+    p: Tensor
+    A: Tensor
+    bound: Tensor
+    held: Tensor
+    active: Tensor
+    free: Tensor
+
+    @classmethod
+    def at(cls, fold: Fold, delta: Tensor) -> "_State":
+        z = fold.a + delta @ fold.W.T
+        weights = fold.c * (z > 0)
+        p, A = weights @ fold.W, fold.offset + torch.linalg.vecdot(weights, fold.a)
+        return cls(fold, delta, z, p, A, torch.zeros_like(A), torch.zeros_like(z, dtype=torch.bool), z > 0, fold.c > 0)
+
+    def rows(self, rows: Tensor) -> "_State":
+        fold = Fold(
+            self.fold.W, *(each[rows] for each in (self.fold.a, self.fold.c, self.fold.offset, self.fold.depth))
+        )
+        vectors = (self.delta, self.z, self.p, self.A, self.bound, self.held, self.active, self.free)
+        return _State(fold, *(each[rows] for each in vectors))
+
+    def pivot(self) -> Tensor:
+        """Go to the shortest δ of this cell, or to the first kink on the way; hold that kink, or let a wrong one go.
+
+        Returns who has nothing left to do (n,).
+        """
+        index, on = _listed(self.held)
+        planes, a, steep = (
+            self.fold.W[index] * on[..., None],
+            self.fold.a.gather(1, index) * on,
+            self.fold.c.gather(1, index),
+        )
+        goal, multipliers = _projected(self.p, self.A + self.fold.depth, planes, a)
         share = torch.where(on & (multipliers[:, :1] > 0), multipliers[:, 1:] / (multipliers[:, :1] * steep), 0.0)
-        bound = _distance(p, A, planes, a, share.clamp(0, 1) * steep)
+        bound = _distance(self.p, self.A, planes, a, share.clamp(0, 1) * steep)
+        self.bound = torch.maximum(self.bound, bound)
+        blocked = self._advance(goal)
+        wrong, worst = _worst(torch.where(on & ~blocked[:, None], share, 0.5))
+        rows = wrong.nonzero()[:, 0]
+        self._release(rows, index[rows, worst[rows]], share[rows, worst[rows]] > 1)
+        return ~blocked & ~wrong
 
-        way = (goal - state.delta) @ self.W.T
-        leaving = (self.c > 0) & ~state.held & torch.where(state.active, way < 0, way > 0)
-        when = torch.where(leaving, (-state.z / torch.where(leaving, way, 1.0)).clamp(min=0), torch.inf)
+    def _advance(self, goal: Tensor) -> Tensor:
+        """Towards the goal, up to the first neuron that would change sign; returns who was stopped by one (n,)."""
+        way = (goal - self.delta) @ self.fold.W.T
+        leaving = self.free & (self.active != (self.z + way > 0))
+        if not leaving.any():
+            self.delta, self.z = goal, self.z + way
+            return torch.zeros(len(goal), dtype=torch.bool)
+        when = torch.where(leaving, (self.z / torch.where(leaving, -way, 1.0)).clamp(min=0), torch.inf)
         reach, wall = when.min(1)
         blocked = reach < 1
         reach = reach.clamp(max=1)[:, None]
-        held, active = state.held.clone(), state.active.clone()
-        held[blocked, wall[blocked]] = True
-        released = _release(held, active, index, torch.where(on & ~blocked[:, None], share, 0.5))
-        delta, z = state.delta + reach * (goal - state.delta), state.z + reach * way
-        return _State(delta, z, held, active, torch.maximum(bound, state.bound)), ~blocked & ~released
+        self.delta, self.z = self.delta + reach * (goal - self.delta), self.z + reach * way
+        self._hold(blocked.nonzero()[:, 0], wall[blocked])
+        return blocked
 
+    def _hold(self, rows: Tensor, neurons: Tensor) -> None:
+        """Keep these neurons at their kink: they leave the plane."""
+        self._add(rows, neurons, -self.active[rows, neurons].double())
+        self.held[rows, neurons], self.active[rows, neurons], self.free[rows, neurons] = True, False, False
 
-@dataclass(frozen=True, eq=False)
-class _State:
-    """δ and z there; which neurons are held at their kink, which of the others count as active; the best bound."""
+    def _release(self, rows: Tensor, neurons: Tensor, active: Tensor) -> None:
+        """Let these neurons go to their active or inactive side."""
+        self._add(rows, neurons, active.double())
+        self.held[rows, neurons], self.active[rows, neurons], self.free[rows, neurons] = False, active, True
 
-    delta: Tensor
-    z: Tensor
-    held: Tensor
-    active: Tensor
-    bound: Tensor
-
-    def rows(self, rows: Tensor) -> "_State":
-        return _State(self.delta[rows], self.z[rows], self.held[rows], self.active[rows], self.bound[rows])
-
-    def put(self, rows: Tensor, other: "_State") -> None:
-        for name in ("delta", "z", "held", "active", "bound"):
-            getattr(self, name)[rows] = getattr(other, name)
+    def _add(self, rows: Tensor, neurons: Tensor, times: Tensor) -> None:
+        weights = times * self.fold.c[rows, neurons]
+        self.p[rows] += weights[:, None] * self.fold.W[neurons]
+        self.A[rows] += weights * self.fold.a[rows, neurons]
 
 
 def _listed(held: Tensor) -> tuple[Tensor, Tensor]:
@@ -99,16 +139,12 @@ def _listed(held: Tensor) -> tuple[Tensor, Tensor]:
     return index, held.gather(1, index)
 
 
-def _release(held: Tensor, active: Tensor, index: Tensor, share: Tensor) -> Tensor:
-    """Let go, in place, of each row's kink whose share of [0, 1] is the most wrong one; returns who had such a kink."""
-    if not index.shape[1]:
-        return torch.zeros(len(index), dtype=torch.bool)
-    wrong, worst = ((share - 0.5).abs() - 0.5).max(1)
-    rows = (wrong > 1e-12).nonzero()[:, 0]
-    freed = index[rows, worst[rows]]
-    held[rows, freed] = False
-    active[rows, freed] = share[rows, worst[rows]] > 1
-    return wrong > 1e-12
+def _worst(share: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether a row has a share outside [0, 1], and the column of the one that is farthest out."""
+    if not share.shape[1]:
+        return torch.zeros(len(share), dtype=torch.bool), torch.zeros(len(share), dtype=torch.long)
+    excess, worst = ((share - 0.5).abs() - 0.5).max(1)
+    return excess > 1e-12, worst
 
 
 def _projected(p: Tensor, A: Tensor, planes: Tensor, a: Tensor) -> tuple[Tensor, Tensor]:

@@ -200,13 +200,13 @@ class _Search:
         bound = torch.zeros_like(self.norms)
         for live in self._found().split(max(1, CHUNK // network.width)):
             for _ in range(rounds):
+                if not len(live):
+                    break
                 fold = Fold.of(network, self.target.X[live], self.target.y[live], W)
                 goals, bounds = fold.shortest(self.norms[live, None] * self.rays[live], PIVOTS)
                 moved = self._move(live, goals)
                 bound[live] = torch.where(moved, 0.0, bounds)  # the bound is about the δ before the move
                 live = live[moved]
-                if not len(live):
-                    break
         return torch.minimum(bound, self.norms)
 
     def _shorten_in_regions(self, network: Deep, rounds: int) -> Tensor:
