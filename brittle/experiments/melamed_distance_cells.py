@@ -51,7 +51,7 @@ class DistanceCells(Experiment):
             return params["would_take"]
         examples = params["examples"] or 60_000
         if params["data"] == "sphere":
-            training = 1400 * 8e-9 / 200 * examples * params["width"] ** 2
+            training = 3.5e-7 * examples * params["width"] ** 2 + 0.2
         else:
             training = 6 + 4e-4 * examples if params["data"] == "mnist" else 0.5
         return 0.2 + training + 3e-9 * params["points"] * params["dim"] * params["steps"] * params["rounds"] * 10

@@ -53,8 +53,8 @@ class LazyCells(Experiment):
             return params["would_take"]
         d, m = params["side"] ** 2, params["width"]
         usual = (850 if params["unit"] else 700 + 2.6 * d) * (params["radius"] / 10) ** 2
-        training = min(usual, params["steps"]) * (4.5e-9 * m * d + 1e-4)
-        return 0.5 + training + params["points"] * m * (6e-7 + 5e-10 * d)
+        training = min(usual, params["steps"]) * (6e-9 * m * d + 1e-4)
+        return (0.02 if params["data"] == "digits" else 0.5) + training + params["points"] * m * 2.5e-7
 
 
 def trained_in_ball(
