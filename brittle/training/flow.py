@@ -53,6 +53,11 @@ class Flow(Regime):
             network = network.to(TYPES[self.precision])
             inside = len(data) < data.columns if self.span == "auto" else bool(self.span)
             span = Span.of(data.X) if inside else None
+        elif self.precision == "float32":
+            single = network.dtype == torch.float32
+            require(
+                single, f"precision is 'float32' and the network has {network.dtype}; only two layers are converted"
+            )
         return FlowRun(objective_for(network, data, self.layers, self.biases, span), self)
 
 

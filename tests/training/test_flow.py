@@ -8,6 +8,7 @@ import pytest
 import torch
 from scipy.integrate import solve_ivp
 
+from brittle.common.errors import InputError
 from brittle.networks import Kaiming, PyTorch, TwoLayer
 from brittle.settings import Data, Gaussian, Sphere, Subspace
 from brittle.training import Exponential, Flow, Logistic, LogLoss, Loss, MarginStalls, Steps, Time
@@ -217,3 +218,23 @@ def test_seconds_are_a_budget(rng):
     result = Flow(until=(LogLoss(-1e9), Time(1e-9))).train(PyTorch().draw(4, 5, rng), Sphere(4).sample(3, rng))
     assert result.status == "budget"
     assert "before log_loss=-1e+09 was reached" in result.message
+
+
+def test_deep_networks_are_not_converted(rng):
+    with pytest.raises(InputError, match="only two layers are converted"):
+        Flow(precision="float32").train(PyTorch().draw_deep(6, [10, 8], rng), Sphere(6).sample(5, rng))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"tolerance": 0.0}, "tolerance is 0.0"),
+        ({"pair": "euler"}, "pair is 'euler'"),
+        ({"span": "yes"}, "span is 'yes'"),
+        ({"precision": "float16"}, "precision is 'float16'"),
+        ({"layers": "second"}, "layers is 'second'"),
+    ],
+)
+def test_wrong_parameters_are_named(options, message):
+    with pytest.raises(InputError, match=message):
+        Flow(**options)
