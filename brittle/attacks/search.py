@@ -1,0 +1,201 @@
+"""The search for shorter and shorter flips that the minimum-norm attack conducts."""
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from brittle.attacks.base import Target
+from brittle.attacks.flips import CHUNK, beyond, first_flip_of_right
+from brittle.attacks.kinks import Fold
+from brittle.attacks.pgd import PGD
+from brittle.attacks.pieces import EPSILON
+from brittle.attacks.region import region_bounds
+from brittle.attacks.restriction import Restriction
+from brittle.networks import Deep, TwoLayer
+
+PIVOTS = 100
+FEW_DIMENSIONS = 32
+SEEKING_STEPS = 30
+WALKING_STEPS = 20
+STEP = 1e-12  # a flip that is shorter by less than this share is the same flip
+
+
+class Search:
+    """The shortest flips found so far: unit vectors `rays` (n, dim) and `norms` (n,), infinite where none is known."""
+
+    def __init__(self, target: Target, subspace: Restriction, limit: float) -> None:
+        self.target, self.subspace, self.limit = target, subspace, limit
+        self.rays = torch.zeros_like(target.X)
+        self.norms = torch.full((len(target.X),), torch.inf, dtype=torch.float64)
+        self.norms[target.margins < 0] = 0
+
+    def start(self, probes: Tensor, steps: int) -> None:
+        """On the sphere of the shortest known flip go against the gradient, first that at x + probe.
+
+        The ray through x + probe itself is worth a look where no flip is known yet, and in few dimensions.
+        """
+        rows = (self.norms > 0).nonzero()[:, 0]
+        X, y, delta, norms = self.target.X[rows], self.target.y[rows], probes[rows], self.norms[rows]
+        few = norms.isinf() | (X.shape[1] <= FEW_DIMENSIONS)
+        self._try(rows[few], _unit(self.subspace.project(delta[few])), norms[few])
+        sizes, rays = torch.where(norms.isfinite(), norms, X.norm(dim=1) + 1)[:, None], torch.zeros_like(X)
+        for _ in range(steps):
+            rays = -_unit(self.subspace.project(self.target.network.margin_gradients(X + delta, y).double()))
+            delta = sizes * rays
+        self._try(rows, rays, self.norms[rows])
+
+    def start_in_box(self) -> None:
+        """A ray against the gradient may leave the box too soon: aim where a linear margin would flip inside it."""
+        if self.target.bounds is None or not self.subspace.free:
+            return
+        rows = (self.norms > 0).nonzero()[:, 0]
+        X, y = self.target.X[rows], self.target.y[rows]
+        gradients = self.target.network.margin_gradients(X, y).double()
+        margins = self.target.margins[rows, None]
+        low, high = self.target.bounds
+        for excess in (1.01, 2.0, 1e9):
+            goals = _projected_in_box(gradients, -excess * margins, low - X, high - X)
+            self._try(rows, _unit(goals), self.norms[rows])
+
+    def walk(self) -> None:
+        """Small steps downhill in the ball of the shortest known flip, and the ray to where they lead."""
+        rows, steps = self._found(), WALKING_STEPS
+        X, y, norms = self.target.X[rows], self.target.y[rows], self.norms[rows, None]
+        delta = torch.zeros_like(X)
+        for _ in range(steps):
+            gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+            delta = delta - 2 / steps * norms * _unit(gradients)
+            delta = delta * (norms / delta.norm(dim=1, keepdim=True).clamp(min=1e-300)).clamp(max=1)
+        self._try(rows, _unit(delta), self.norms[rows])
+
+    def seek(self) -> None:
+        """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
+        rows = self.norms.isinf().nonzero()[:, 0]
+        if not len(rows):
+            return
+        X, y, delta = self.target.X[rows], self.target.y[rows], torch.zeros_like(self.target.X[rows])
+        goal = -0.02 * self.target.margins[rows, None]
+        for _ in range(SEEKING_STEPS):
+            gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+            above = (self.target.network.margins(X + delta, y)[:, None] - goal).clamp(min=0)
+            delta = delta - above * gradients / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
+        self._try(rows, _unit(torch.where(delta.isfinite().all(1, keepdim=True), delta, 0.0)), self.norms[rows])
+        rows = rows[self.norms[rows].isinf()]
+        if len(rows):
+            target = replace(self.target, data=self.target.data.take(rows))
+            found = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit)._run(target)
+            self._try(rows, found.direction, self.norms[rows])
+
+    def descend(self) -> None:
+        """Go from every flip to the shortest point of the plane that touches the margin there."""
+        rows = self._found()
+        self._try(rows, _unit(self._linearised(rows)), self.norms[rows])
+
+    def shorten(self, rounds: int, tolerance: float) -> Tensor:
+        """Improve the shortest flips until nothing helps; returns what is proved about them, 0 where nothing is."""
+        network = self.target.network
+        if not isinstance(network, TwoLayer) or self.target.bounds is not None:
+            self._shorten_by_planes(rounds, tolerance)
+        if isinstance(network, TwoLayer):
+            return self._shorten_at_kinks(network, rounds)
+        if isinstance(network, Deep):
+            return self._shorten_in_regions(network, rounds)
+        return torch.zeros_like(self.norms)
+
+    def _shorten_by_planes(self, rounds: int, tolerance: float) -> None:
+        live = self._found()
+        for _ in range(rounds):
+            if not len(live):
+                break
+            before = self.norms[live]
+            self._move(live, self._linearised(live))
+            live = live[self.norms[live] < before * (1 - tolerance)]
+
+    def perturbations(self) -> tuple[Tensor, Tensor]:
+        """Just beyond the flips, where the margin is measured below zero; 0 where there is no flip."""
+        limits = self.target.limits(self.rays, self.limit)
+        X, y = self.target.X, self.target.y
+        sizes = beyond(self.target.network, X, y, self.rays, self.norms, limits, self.target.margins)
+        return torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * self.rays, self.rays
+
+    def _shorten_at_kinks(self, network: TwoLayer, rounds: int) -> Tensor:
+        """Go to the shortest flip with these concave neurons active, then with those active there, and so on."""
+        W = self.subspace.project(network.W)
+        bound = torch.zeros_like(self.norms)
+        for live in self._found().split(max(1, CHUNK // network.width)):
+            for _ in range(rounds):
+                if not len(live):
+                    break
+                fold = Fold.of(network, self.target.X[live], self.target.y[live], W)
+                goals, bounds = fold.shortest(self.norms[live, None] * self.rays[live], PIVOTS)
+                moved = self._move(live, goals)
+                bound[live] = torch.where(moved, 0.0, bounds)  # the bound is about the δ before the move
+                live = live[moved]
+        return torch.minimum(bound, self.norms)
+
+    def _shorten_in_regions(self, network: Deep, rounds: int) -> Tensor:
+        """Go to the shortest flip of the region, then to that of the region where this leads, and so on."""
+        bound, live = torch.zeros_like(self.norms), self._found()
+        for _ in range(rounds):
+            if not len(live):
+                break
+            X, y, delta = self.target.X[live], self.target.y[live], self.norms[live, None] * self.rays[live]
+            goals, bounds = region_bounds(network, X, y, delta, self.subspace)
+            moved = self._move(live, goals)
+            bound[live] = torch.where(moved, 0.0, bounds)
+            live = live[moved]
+        return torch.minimum(bound, self.norms)
+
+    def _move(self, rows: Tensor, goals: Tensor) -> Tensor:
+        """Try the rays through `goals`, then nearer ones where that is no shorter; returns who moved."""
+        moved = torch.zeros(len(rows), dtype=torch.bool)
+        here = self.norms[rows, None] * self.rays[rows]
+        for share in (1.0, 0.5, 0.1):
+            left = (~moved).nonzero()[:, 0]
+            if not len(left):
+                break
+            before = self.norms[rows[left]]
+            self._try(rows[left], _unit(here[left] + share * (goals[left] - here[left])), before)
+            moved[left] = self.norms[rows[left]] < before
+        return moved
+
+    def _found(self) -> Tensor:
+        """The rows with a flip that may be shortened."""
+        return (self.norms.isfinite() & (self.norms > 0)).nonzero()[:, 0]
+
+    def _linearised(self, rows: Tensor) -> Tensor:
+        """The shortest δ' on the plane that touches the margin at δ, within the box where there is one."""
+        X, y, delta = self.target.X[rows], self.target.y[rows], self.norms[rows, None] * self.rays[rows]
+        gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+        along = (gradients * delta).sum(1, keepdim=True)
+        if self.target.bounds is not None and self.subspace.free:
+            low, high = self.target.bounds
+            goal = _projected_in_box(gradients, along, low - X, high - X)
+        else:
+            goal = gradients * along / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
+        return torch.where(along < 0, goal, delta)
+
+    def _try(self, rows: Tensor, rays: Tensor, limit: Tensor) -> None:
+        """Follow new unit rays up to the limit (n,); they become the best known ones where they flip sooner."""
+        X, y = self.target.X[rows], self.target.y[rows]
+        limits = torch.minimum(self.target.limits(rays, self.limit, rows), limit)
+        flips = first_flip_of_right(self.target.network, X, y, rays, limits)
+        better = flips < self.norms[rows] * (1 - STEP) - 64 * EPSILON * X.norm(dim=1)
+        self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
+
+
+def _unit(vectors: Tensor) -> Tensor:
+    lengths = vectors.norm(dim=1, keepdim=True)
+    return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
+
+
+def _projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The shortest δ of the box with g·δ ≤ along: clip(-λ g) for the smallest λ that reaches it, by bisection."""
+    small = torch.zeros_like(along)
+    large = (torch.maximum(-low, high) / g.abs().clamp(min=1e-300)).max(1, keepdim=True).values.clamp(max=1e12)
+    for _ in range(100):
+        middle = (small + large) / 2
+        reached = (g * (-middle * g).clamp(low, high)).sum(1, keepdim=True) <= along
+        small, large = torch.where(reached, small, middle), torch.where(reached, middle, large)
+    return (-large * g).clamp(low, high)
