@@ -20,8 +20,8 @@ from brittle.attacks import (
     Restriction,
     Universal,
     UniversalResult,
-    restriction_for,
     pixels,
+    restriction_for,
 )
 from brittle.cli.console import emit, fields_table, say, watching
 from brittle.cli.options import DataFile, JsonFile, NetworkFile, OutFile, Seed, generator
