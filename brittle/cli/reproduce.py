@@ -45,6 +45,7 @@ def reproduce_command(
         for result in plan.run(out, place, watch):
             say(f"wrote {write_figure(result, out)}")
             results.append(result)
+    results.sort(key=lambda result: list(plan.cells).index(result.id))
     _write_page(out / "reproduction.md", out)
     if page is not None:
         _write_page(page, out)
