@@ -98,6 +98,13 @@ def near_initialisation(points: int) -> tuple[Network, Data]:
     return regime.train(Lazy().draw(200, 1000, rng), data, rng=rng).network, data
 
 
+def at_initialisation(points: int) -> tuple[Network, Data]:
+    """nn.Linear's default initialisation, width 1000, on the sphere of radius √200, labelled by the network itself."""
+    rng = _rng(4)
+    network, X = PyTorch().draw(200, 1000, rng), Sphere(dim=200).sample(points, rng).X
+    return network, Data(X, torch.where(network.logits(X) > 0, 1.0, -1.0).double())
+
+
 def trained(points: int) -> tuple[Network, Data]:
     """Gradient flow to loss 1e-30 on 200 examples of the sphere in 200 dimensions, width 1000."""
     rng = _rng(1)
@@ -136,7 +143,8 @@ def mnist(points: int) -> tuple[Network, Data]:
 
 
 def problems(points: int, exact: int) -> Iterator[Problem]:
-    yield Problem("near initialisation, width 1000, d=200", near_initialisation, points, exact, 1e-4)
+    yield Problem("at initialisation, width 1000, d=200", at_initialisation, points, exact, 1e-4)
+    yield Problem("lazy near initialisation, width 1000, d=200", near_initialisation, points, exact, 1e-4)
     yield Problem("trained to 1e-30, width 1000, d=n=200", trained, points, exact, 1e-4)
     yield Problem("KKT point, d=n=100", kkt(100, 100), 100, 100, 1e-6)
     yield Problem("KKT point, d=1000, n=31", kkt(1000, 31), 31, 31, 1e-6)

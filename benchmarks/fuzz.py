@@ -16,6 +16,7 @@ import torch
 from brittle.attacks import MinimumNorm, first_flip
 from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
 from brittle.certificates.local import Span, localise
+from brittle.certificates.pairs import scaled
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds
 from brittle.certificates.rounding import never_flips, proven_radius
 from brittle.networks import TwoLayer
@@ -139,8 +140,8 @@ def _compare(network: TwoLayer, data: Data, found: Bounds, tally: Tally, seed: i
             tally.touching += 1
             continue
         tally.brute += 1
-        off = max(lower - radius, radius - upper, 0.0) if radius <= found.cap else max(found.cap - lower, 0.0)
-        off = max(off, upper - lower if np.isfinite(upper) else 0.0) / max(1.0, min(radius, found.cap))
+        off = max(abs(lower - radius), radius - upper) if radius <= found.cap else max(found.cap - lower, 0.0)
+        off /= max(1.0, min(radius, found.cap))
         tally.worst = max(tally.worst, off)
         if off > 1e-7:
             tally.violations.append(
@@ -155,7 +156,9 @@ def confirm(seed: int) -> str:
     if not len(rows):
         return "nothing to prove"
     x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
-    W, b, c, c0 = network.W.numpy(), network.b.numpy(), y * network.v.numpy(), y * float(network.c)
+    v, output_bias = network.v.numpy()[None], np.array([float(network.c)])
+    W, b, V, biases = scaled(network.W.numpy(), network.b.numpy(), y * v, y * output_bias)
+    c, c0 = V[0], float(biases[0])
     with np.errstate(all="ignore"):
         local = localise(Span.of(W), W, b, c, c0, x, ball=1.5)
         if never_flips(local, initial_kinds(local)):

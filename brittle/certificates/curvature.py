@@ -11,6 +11,7 @@ from brittle.certificates.local import Array
 from brittle.certificates.symmetric import factor, remainder, solve, whiten
 
 FLOOR = 1e-30  # of a squared length, against division by zero
+SEARCHES = 40  # for s, at most
 INSIDE = 1e-6  # the least eigenvalue of I - M that is kept, so that rounding cannot carry M out
 
 
@@ -24,21 +25,21 @@ def closed_form(W: Array, C: Array, z: Array, leverage: Array, room: float, gues
         return C, guess
 
     def kappa(s: float) -> Array:
-        return C / (2 * np.sqrt(z**2 + s * leverage))
+        return C / (2 * np.sqrt(np.maximum(z**2 + s * leverage, FLOOR)))
 
     def fits(s: float) -> bool:
         return factor(remainder(W, kappa(s) / room)) is not None
 
     # tr M ≤ room is enough for M ⪯ room·I, and needs no test.
     most = float((C * (W**2).sum(1) / np.sqrt(leverage)).sum() / (2 * room)) ** 2 * 1.01
-    s = min(guess, most) if guess > 0 else most * 1e-3
     low, high = 0.0, most
-    while high > 1.5 * low and high > 1e-14 * most:
+    s = guess if 0 < guess < most else most * 1e-3
+    for _ in range(SEARCHES):
         if fits(s):
             high, s = s, (s / 5 if low == 0 else np.sqrt(low * s))
         else:
             low, s = s, (min(5 * s, most) if high == most else np.sqrt(s * high))
-        if low >= most:
+        if high <= 1.5 * low or high <= 1e-14 * most:
             break
     return kappa(high), high
 

@@ -114,6 +114,7 @@ def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball
     sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
     slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
     slips += UNDERFLOW * (1 + ball + np.abs(x).sum())
+    slips[~W.any(1)] = 0  # a neuron without weights is its bias
     pair = gamma(1) * (np.abs(c) @ (np.abs(a) + sizes * ball) + abs(c0))
     pair += UNDERFLOW * (1 + (np.abs(a) + sizes * ball).sum())
     error = float(np.abs(c) @ slips * (1 + gamma(width)) + pair)

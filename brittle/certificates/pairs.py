@@ -38,7 +38,7 @@ class TwoLayerMargins:
         else:
             kind = f"{network.depth} layers" if isinstance(network, Deep) else f"the type {type(network).__name__}"
             raise InputError(f"the network has {kind}; method {method} needs two layers (relaxation takes any depth)")
-        W, b, V, c = _scaled(W, b, V, c)
+        W, b, V, c = scaled(W, b, V, c)
         _, first, group = np.unique(np.column_stack([W, b]), axis=0, return_index=True, return_inverse=True)
         return cls(W[first], b[first], V, c, group.reshape(-1))
 
@@ -82,7 +82,7 @@ class TwoLayerMargins:
         return np.array([math.fsum(values) for values in parts])
 
 
-def _scaled(W: Array, b: Array, V: Array, c: Array) -> tuple[Array, Array, Array, Array]:
+def scaled(W: Array, b: Array, V: Array, c: Array) -> tuple[Array, Array, Array, Array]:
     """Rows of W and the outputs brought near 1 by powers of two: no margin's sign changes, and no norm underflows.
 
     What falls below the smallest float on the way is paid for in `localise`.

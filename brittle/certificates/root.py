@@ -44,7 +44,8 @@ def first_iterate(local: Local, epsilon: Array) -> Iterate:
     if not (np.isfinite(mu) and mu > 0):
         gradient = local.q + (local.c * (local.a > 0)) @ local.W
         size = gradient @ gradient
-        mu = float(way[0] / size) if size > 0 and way[0] > 0 else 1.0
+        most = local.reach**2 / max(float(way[0]), 1e-100)  # more than the ball can ask for
+        mu = min(float(way[0] / size), most) if size > 0 and way[0] > 0 else min(1.0, most)
         epsilon = -mu * gradient
     z = local.a + local.W @ epsilon
     return Iterate(-np.inf, mu, mu * np.where(local.c > 0, local.c * (z > 0), 0.0), epsilon)
@@ -64,7 +65,9 @@ def closed_form(local: Local, start: Iterate, passes: int, enough: float = np.in
         z = local.a[N] + W @ now.point
         kappa[N], s = curvature.closed_form(W, -now.multiplier * c, z, leverage, ROOM[turn > 0], s)
         saddle = Saddle(local, kinds, kappa.copy())
-        assert saddle.feasible
+        if not saddle.feasible:  # numbers beyond any sense: curvatures whose trace is small enough
+            kappa[N] = 0.5 / (len(N) * local.sizes[N] ** 2)
+            saddle = Saddle(local, kinds, kappa.copy())
         found = Solved(saddle, saddle.solve(now, enough, rounds=3, steps=6, tolerance=1e-5))
         best = found if best is None or found.iterate.value > best.iterate.value else best
         if best.iterate.value >= enough:

@@ -43,7 +43,7 @@ def never_flips(local: Local, kinds: NDArray[np.int8]) -> bool:
 
 def proven_value(local: Local, point: DualPoint) -> float:
     """A floor under F(μ, g, κ) in real arithmetic, -inf if the point is not feasible."""
-    mu, g = float(point.multiplier), feasible_slopes(local, point)
+    mu, g = np.float64(point.multiplier), feasible_slopes(local, point)
     with np.errstate(all="ignore"):
         linear, slip = _linear_terms(local, point, g)
         form = _quadratic_form(local, point, g)
