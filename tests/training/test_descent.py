@@ -122,7 +122,7 @@ def test_the_unsquared_penalty(rng):
         (Accuracy(1.0), lambda result: result.accuracy == 1.0),
         (Steps(7), lambda result: result.steps == 7),
     ],
-    ids=str,
+    ids=lambda value: None if callable(value) else str(value),
 )
 def test_every_stop_is_reached_and_named(rng, stop, holds):
     network, data = case(rng, dim=30)
