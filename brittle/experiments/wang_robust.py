@@ -168,15 +168,10 @@ class Figure4Right(RobustFigure):
         return f"robust accuracy rises near V = 25/√m (read as: it is ½ within a factor {FACTOR:g} of that, at every m)"
 
 
-SMOKE: dict[str, Any] = {"data": "digits", "examples": 100, "points": 30, "inner": 5, "epochs": 3, "project": "epoch"}
-QUICK: dict[str, Any] = {
-    "data": "mnist",
-    "examples": 1000,
-    "points": 200,
-    "inner": 20,
-    "epochs": 30,
-    "project": "epoch",
-}
-FULL: dict[str, Any] = {"data": "mnist", "examples": 0, "points": 2115, "inner": 100, "epochs": 300, "project": "epoch"}
+COMMON: dict[str, Any] = {"data": "mnist", "project": "epoch", "patience": 5}
+SMOKE = {**COMMON, "data": "digits", "examples": 100, "batch": 10, "rate": 0.1, "points": 30, "inner": 5, "epochs": 3}
+# As many SGD steps an epoch, and as long, as with all 12,665 examples: the sum over a batch is what a step follows.
+QUICK = {**COMMON, "examples": 1000, "batch": 10, "rate": 0.128, "points": 200, "inner": 20, "epochs": 30}
+FULL = {**COMMON, "examples": 0, "batch": 128, "rate": 0.01, "points": 2115, "inner": 100, "epochs": 300}
 
 FIGURES = (Figure4Left(), Figure4Right())

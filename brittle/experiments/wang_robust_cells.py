@@ -15,7 +15,8 @@ from brittle.training import Adversarial, Steps
 
 class RobustCells(Experiment):
     """Cells `data`, `side` (d = side²), `width`, `budget` ‖δ‖, `radius` V, `examples` to train on (0 for all),
-    `points` of the test set that are attacked, `inner` PGD steps, `epochs` at most, `project` (epoch or step), `seed`.
+    `rate` and `batch`, `points` of the test set that are attacked, `inner` PGD steps, `epochs` at most, `patience` in
+    epochs, `project` (epoch or step), `seed`.
     """
 
     family = "wang2022/robust"
@@ -34,6 +35,9 @@ class RobustCells(Experiment):
             radius=params["radius"],
             inner_steps=params["inner"],
             project=params["project"],
+            rate=params["rate"],
+            batch=params["batch"],
+            patience=params["patience"],
         ).train(start, some, rng)
         chosen = test.take(torch.randperm(len(test), generator=rng)[: params["points"]])
         attacked = PGD(budget=params["budget"], steps=params["inner"]).run(training.network, chosen)
@@ -47,8 +51,10 @@ class RobustCells(Experiment):
         }
 
     def cost(self, params: Params) -> float:
-        """Six epochs, and an attack in float64."""
+        """Fifteen epochs, and an attack in float64."""
         if params.get("missing"):
             return params["would_take"]
-        once = 5e-11 * params["width"] * params["side"] ** 2 * params["inner"]
-        return 0.5 + once * (6 * (params["examples"] or 12_665) + 3 * params["points"])
+        once = 2e-11 * params["width"] * params["side"] ** 2 * params["inner"]
+        return (0.02 if params["data"] == "digits" else 0.5) + once * (
+            15 * (params["examples"] or 12_665) + 3 * params["points"]
+        )
