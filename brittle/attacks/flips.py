@@ -126,9 +126,9 @@ def _first_within(network: Network, X: Tensor, y: Tensor, directions: Tensor, li
     any_rival = entered.any(2)
     hit = any_rival.any(1)
     piece = any_rival.to(torch.uint8).argmax(1)  # the first one: argmax returns the first of equal values
-    rows = torch.arange(len(X))
-    zeros = torch.where(entered[rows, piece], found.zeros()[rows, piece], torch.inf)
-    flips, rival = zeros.min(1)
+    rows, rivals = torch.arange(len(X)), torch.arange(entered.shape[2])
+    zeros = found.zeros(rows[:, None], piece[:, None], rivals)
+    flips, rival = torch.where(entered[rows, piece], zeros, torch.inf).min(1)
     crossing = found.value[rows, piece, rival] > 0
     slope = found.slope[rows, piece, rival]
     polish = (hit & crossing).nonzero()[:, 0]
@@ -167,7 +167,7 @@ def _events(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Ray, rival and t of every sign change."""
     ray, piece, rival = happens.nonzero(as_tuple=True)
-    at, slope = found.zeros()[ray, piece, rival], found.slope[ray, piece, rival]
+    at, slope = found.zeros(ray, piece, rival), found.slope[ray, piece, rival]
     if found.value.shape[2] == 1:
         ends = found.start[ray, piece], found.stop[ray, piece]
         inner = (at > ends[0]) & (at < ends[1])

@@ -28,20 +28,24 @@ class Pieces:
     def flipped_at_stop(self) -> Tensor:
         """Whether the margin is below zero, beyond rounding, where the piece ends (n, K, rivals)."""
         stop, length = self.stop[..., None], (self.stop - self.start)[..., None]
-        finite = self.value + self.slope * torch.where(length.isinf(), 0.0, length) < -(
-            self.noise + self.drift * torch.where(stop.isinf(), 0.0, stop)
-        )
-        falls, rises = self.slope < -self.drift, self.slope > self.drift
-        return torch.where(length.isinf(), falls | (finite & ~rises), finite)
+        endless = length[:, -1:].isinf()  # only a last piece can be
+        if not endless.any():
+            return self.value + self.slope * length < -(self.noise + self.drift * stop)
+        stop, length = stop.nan_to_num(posinf=0.0), length.nan_to_num(posinf=0.0)
+        flipped = self.value + self.slope * length < -(self.noise + self.drift * stop)
+        falls, rises = self.slope[:, -1:] < -self.drift, self.slope[:, -1:] > self.drift
+        last = torch.where(endless, falls | (flipped[:, -1:] & ~rises), flipped[:, -1:])
+        return torch.cat([flipped[:, :-1], last], 1)
 
     def flipped_at_start(self, at_stop: Tensor) -> Tensor:
         first = self.value[:, :1] < -self.noise
         return torch.cat([first, at_stop[:, :-1]], 1)
 
-    def zeros(self) -> Tensor:
-        """Where each piece's line meets zero, kept within the piece (n, K, rivals)."""
-        shift = -self.value / torch.where(self.slope == 0, 1.0, self.slope)
-        return torch.minimum(self.start[..., None] + shift.clamp(min=0), self.stop[..., None])
+    def zeros(self, ray: Tensor, piece: Tensor, rival: Tensor) -> Tensor:
+        """Where the lines of these pieces meet zero, kept within the pieces."""
+        value, slope = self.value[ray, piece, rival], self.slope[ray, piece, rival]
+        shift = (-value / torch.where(slope == 0, 1.0, slope)).clamp(min=0)
+        return torch.minimum(self.start[ray, piece] + shift, self.stop[ray, piece])
 
 
 def is_piecewise_linear(network: Network) -> bool:
