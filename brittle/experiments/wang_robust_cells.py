@@ -54,7 +54,7 @@ class RobustCells(Experiment):
         """Fifteen epochs, and an attack in float64."""
         if params.get("missing"):
             return params["would_take"]
-        once = 2e-11 * params["width"] * params["side"] ** 2 * params["inner"]
+        once = 4.5e-11 * params["width"] * params["side"] ** 2 * params["inner"]
         return (0.02 if params["data"] == "digits" else 0.5) + once * (
             15 * (params["examples"] or 12_665) + 3 * params["points"]
         )
