@@ -151,7 +151,7 @@ class _Auditor:
                 self.partial.append(f"remedy {name}")
                 continue
             share = self.budget.share(1 / (len(names) - place))
-            done.append(treat(REMEDIES[name], patient, attacked, rng, share))
+            done.append(treat(REMEDIES[name], patient, attacked, weak.free.norms, rng, share))
         return tuple(done)
 
     def _note_partial(self, weak: Vulnerability) -> None:

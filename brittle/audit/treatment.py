@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.audit.budget import Budget
 from brittle.audit.remedies import Patient, Remedy
-from brittle.audit.vulnerability import smallest
+from brittle.audit.vulnerability import median, smallest
 from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network
@@ -46,8 +46,8 @@ class Treatment(Result):
         return {**content, "factor": factor if abs(factor) < float("inf") else None}
 
 
-def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Treatment:
-    """`audited` are the examples whose median radius is `patient.radius`."""
+def treat(remedy: Remedy, patient: Patient, audited: Data, norms: Tensor, rng: Generator, budget: Budget) -> Treatment:
+    """`norms` are the radii of the `audited` examples; before and after are medians over those that time allows."""
     data, network = patient.data, patient.network
     before = network.accuracy(data.X, data.y)
     test_before = _test_accuracy(network, data)
@@ -59,7 +59,7 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
     radii, _ = smallest(treated, audited, FREE, rng, budget)
     changed = int((treated.predict(data.X) != network.predict(data.X)).sum())
     after = (treated.accuracy(data.X, data.y), test_before, _test_accuracy(treated, data))
-    measured = (before, *after, patient.radius, radii.median, changed)
+    measured = (before, *after, median(norms[radii.rows]), radii.median, changed)
     return Treatment(remedy.name, remedy.explains, True, "", *measured, budget.used, treated)
 
 

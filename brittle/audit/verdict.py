@@ -6,7 +6,7 @@ from brittle.audit.explanation import Explanation
 from brittle.audit.geometry import Geometry
 from brittle.audit.regime import TrainingRegime
 from brittle.audit.treatment import Treatment, best
-from brittle.audit.vulnerability import Vulnerability
+from brittle.audit.vulnerability import Vulnerability, median
 from brittle.networks import Network
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -14,11 +14,20 @@ SHORT = 0.5  # of the typical norm of an example: a shorter universal direction 
 ONE_STEP = 1.1  # a gradient step this close to the shortest flip is as good as it
 
 
+def free_and_on(weak: Vulnerability) -> tuple[float, float] | None:
+    """Median radius anywhere and on the data's subspace, over the examples for which both were reached."""
+    if weak.on is None:
+        return None
+    reached = min(len(weak.free.norms), len(weak.on.norms))
+    return median(weak.free.norms[:reached]), median(weak.on.norms[:reached])
+
+
 def off_subspace_cost(weak: Vulnerability) -> float | None:
     """How many times larger the median radius would be if perturbations had to stay on the data's subspace."""
-    if weak.on is None or not 0 < weak.free.median < math.inf:
+    medians = free_and_on(weak)
+    if medians is None or not 0 < medians[0] < math.inf:
         return None
-    return weak.on.median / weak.free.median
+    return medians[1] / medians[0]
 
 
 def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, reasons: Explanation) -> list[str]:
@@ -38,13 +47,14 @@ def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, rea
 
 
 def _off_subspace(cost: float, shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
-    assert weak.on is not None
+    medians = free_and_on(weak)
+    assert medians is not None
     untouched = reasons.initial_share_of_weights_off
     origin = "" if untouched is None else f" {untouched:.0%} of these weights are still their initial values."
     return (
         f"Off-subspace weights: the data span {shape.rank} of {shape.columns} dimensions, and what the first layer "
-        f"does in the other {shape.codimension} lowers the median radius from {weak.on.median:.3g} to "
-        f"{weak.free.median:.3g}, a factor of {cost:.2f}.{origin}"
+        f"does in the other {shape.codimension} lowers the median radius from {medians[1]:.3g} to "
+        f"{medians[0]:.3g}, a factor of {cost:.2f}.{origin}"
     )
 
 
