@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,19 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def wait_for(address: str, seconds: float = 300) -> None:
+    """Until somebody listens there: a loaded machine takes its time."""
+    end = time.monotonic() + seconds
+    host, port = address.split(":")
+    while True:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+            return
+        except OSError:
+            assert time.monotonic() < end, "the scheduler does not come up"
+            time.sleep(0.05)
+
+
 @pytest.fixture
 def cluster(tmp_path):
     """The scheduler's address and the two worker processes."""
@@ -44,6 +58,7 @@ def cluster(tmp_path):
         subprocess.Popen([sys.executable, "-m", *program], env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
         for program in programs
     ]
+    wait_for(address)
     yield address, processes[1:]
     for process in processes:
         process.kill()
