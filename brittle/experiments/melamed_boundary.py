@@ -8,7 +8,7 @@ from typing import ClassVar
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.melamed_boundary_cells import FARTHEST, BoundaryCells, axes
 from brittle.experiments.picture import Boundary, Panel, Picture, Surface
-from brittle.experiments.summary import distinct, values, where
+from brittle.experiments.summary import values, where
 from brittle.settings import Grid25, Line7
 
 PANELS = {"a": "default", "b": "smaller start", "c": "regularised"}
@@ -127,15 +127,17 @@ class BoundaryFigure(BoundaryCells):
         return Boundary("no network reached its margin", ends, ends, flat, data.X.tolist(), data.y.tolist())
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        """How many seeds reached their margin, for each panel of each setting."""
+        """How many networks reached their margin, for each panel of each setting; those that did not are not here."""
+        tables = {"text": self.text, "nearest": self.nearest, "scripts": self.scripts}
+        if where(points, setting="small"):
+            tables = {"small": self.text}
         said = []
-        for setting in SETTINGS:
+        for setting, panels in tables.items():
             some = where(points, setting=setting)
-            counts = [f"({panel}) {len(where(some, panel=panel))}" for panel in PANELS]
-            if some:
-                said.append(f"Networks that reached the margin, {SETTINGS[setting]}: {', '.join(counts)}.")
-        seeds = len(distinct(points, "seed"))
-        return [*said, f"Of {seeds} seeds for each panel at most."] if said else ["No network reached its margin."]
+            counts = ", ".join(f"({panel}) {len(where(some, panel=panel))}" for panel in panels)
+            if panels:
+                said.append(f"Networks that reached the margin, {SETTINGS[setting]}: {counts}.")
+        return said
 
 
 def _small(panel: Recipe) -> Recipe:
