@@ -181,7 +181,8 @@ class _Record:
 
     def _shorten(self, row: int, directions: Tensor) -> float:
         """Follow exact rays, and keep the shortest perturbation that is measured to flip."""
-        directions = directions[(directions != 0).any(1)]
+        directions = directions[directions.isfinite().all(1) & (directions != 0).any(1)]
+        directions = directions / directions.abs().amax(1, keepdim=True)  # squares of far scales leave the floats
         directions = directions / directions.norm(dim=1, keepdim=True)
         X, y = self.data.X[row].expand_as(directions), self.data.y[row].expand(len(directions))
         limit = torch.full((len(directions),), min(float(self.upper[row]), self.cap), dtype=torch.float64)
