@@ -203,9 +203,9 @@ def rounding_loss() -> None:
         for x, y in zip(data.X, data.y, strict=True):
             question = Question(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
             (local,) = margins.locals(question)
-            solved = refine(local, closed_form(local, first_iterate(local, margins.start(question)), passes=2))
+            solved = refine(closed_form(local, first_iterate(local, margins.start(question))), 2.0)
             plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / local.stretch
-            proven = proven_radius(local, solved.saddle.dual_point(solved.iterate))
+            proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
             losses += [1 - proven / plain] if plain < local.ball else []
         print(f"width {width:5d}, d={dim:4d}: {np.median(losses):9.1e}{max(losses):9.1e} on {len(losses)} examples")
 

@@ -9,19 +9,21 @@ import time
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 
 from brittle.attacks import MinimumNorm, first_flip
 from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
-from brittle.certificates.local import Span, localise
+from brittle.certificates.local import Local, Span, localise
 from brittle.certificates.pairs import scaled
-from brittle.certificates.root import closed_form, first_iterate, initial_kinds
+from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, trim
 from brittle.certificates.rounding import never_flips, proven_radius
+from brittle.certificates.signs import agreed_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from tests.certificates.reference import brute_force_radius, confirmed
+from tests.certificates.reference import Proof, brute_force_radius, marks
 
 POINTS = 40  # examples per network
 METHODS: dict[str, Certificate] = {
@@ -150,7 +152,7 @@ def _compare(network: TwoLayer, data: Data, found: Bounds, tally: Tally, seed: i
 
 
 def confirm(seed: int) -> str:
-    """What rational arithmetic says about one network's dual bound in a ball of 1.5."""
+    """What rational arithmetic says of one dual bound in a ball of 1.5, of the signs it settles, of the bound then."""
     network, data = draw(np.random.default_rng(seed))
     rows = (network.margins(data.X, data.y) > 0).nonzero()[:, 0]
     if not len(rows):
@@ -158,17 +160,36 @@ def confirm(seed: int) -> str:
     x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
     v, output_bias = network.v.numpy()[None], np.array([float(network.c)])
     W, b, V, biases = scaled(network.W.numpy(), network.b.numpy(), y * v, y * output_bias)
-    c, c0 = V[0], float(biases[0])
+    exactly = W, b, V[0], float(biases[0]), x
     with np.errstate(all="ignore"):
-        local = localise(Span.of(W), W, b, c, c0, x, ball=1.5)
+        local = localise(Span.of(W), *exactly, ball=1.5)
         if never_flips(local, initial_kinds(local)):
             return "nothing to prove"
-        solved = closed_form(local, first_iterate(local, np.zeros(local.W.shape[1])), passes=2)
-        point = solved.saddle.dual_point(solved.iterate)
-        radius = proven_radius(local, point)
+        solved = closed_form(local, first_iterate(local, np.zeros(local.W.shape[1])))
+        return _confirm(exactly, local, solved)
+
+
+def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
+    point = solved.saddle.dual_point(solved.iterate)
+    radius = proven_radius(local, point)
     if radius == 0:
         return "zero"
-    return "confirmed" if confirmed(W, b, c, c0, x, local, point, radius) else "refuted"
+    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, local.ball)
+    if not proof.holds(radius):
+        return "refuted"
+    if not signs.any():
+        return "confirmed"
+    settled = [(mark, int(sign)) for mark, sign in zip(marks(local), signs, strict=True) if sign]
+    inputs = exactly[0] @ exactly[4] + exactly[1]
+    if not all(proof.settles(int(np.abs(inputs - mark[0]).argmin()), sign, local.ball) for mark, sign in settled):
+        return "refuted"
+    smaller = trim(solved, local.ball)
+    again = closed_form(smaller.saddle.local, smaller.iterate)
+    local, point = again.saddle.local, again.saddle.dual_point(again.iterate)
+    holds = never_flips(local, point.kinds) or Proof.of(*exactly, local, point, settled).holds(
+        proven_radius(local, point)
+    )
+    return "confirmed with signs" if holds else "refuted"
 
 
 def run(cases: int, seed: int = 0, jobs: int = 1) -> Tally:

@@ -15,25 +15,22 @@ SEARCHES = 40  # for s, at most
 INSIDE = 1e-6  # the least eigenvalue of I - M that is kept, so that rounding cannot carry M out
 
 
-def closed_form(W: Array, C: Array, z: Array, leverage: Array, room: float, guess: float = 0.0) -> tuple[Array, float]:
-    """κ for the smallest s (to half) with M ⪯ room·I, and that s, looked for around `guess`.
-
-    `leverage` is w·Sw for the multiplier Y = ½s·S.
-    """
-    leverage = np.maximum(leverage, FLOOR)
+def closed_form(W: Array, C: Array, z: Array, room: float) -> Array:
+    """κ for Y = ½s·I with the smallest s (to half) that leaves M ⪯ room·I."""
     if len(C) == 0:
-        return C, guess
+        return C
+    squares = np.maximum((W**2).sum(1), FLOOR)
 
     def kappa(s: float) -> Array:
-        return C / (2 * np.sqrt(np.maximum(z**2 + s * leverage, FLOOR)))
+        return C / (2 * np.sqrt(np.maximum(z**2 + s * squares, FLOOR)))
 
     def fits(s: float) -> bool:
         return factor(remainder(W, kappa(s) / room)) is not None
 
     # tr M ≤ room is enough for M ⪯ room·I, and needs no test.
-    most = float((C * (W**2).sum(1) / np.sqrt(leverage)).sum() / (2 * room)) ** 2 * 1.01
+    most = float((C * np.sqrt(squares)).sum() / (2 * room)) ** 2 * 1.01
     low, high = 0.0, most
-    s = guess if 0 < guess < most else most * 1e-3
+    s = most * 1e-3
     for _ in range(SEARCHES):
         if fits(s):
             high, s = s, (s / 5 if low == 0 else np.sqrt(low * s))
@@ -41,7 +38,7 @@ def closed_form(W: Array, C: Array, z: Array, leverage: Array, room: float, gues
             low, s = s, (min(5 * s, most) if high == most else np.sqrt(s * high))
         if high <= 1.5 * low or high <= 1e-14 * most:
             break
-    return kappa(high), high
+    return kappa(high)
 
 
 def leverages(W: Array, kappa: Array) -> Array:

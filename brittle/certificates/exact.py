@@ -48,7 +48,8 @@ class Exact(Certificate):
                 radius = min(radius, local.ball)
                 continue
             enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
-            solved = closed_form(local, first_iterate(local, margins.start(question)), 2, enough)
-            solved = refine(local, solved, min(1e-4, self.gap), enough)
-            radius = min(radius, Tree(local, self.gap, deadline, shorten).grow(solved))
+            depth = 0.1 * self.gap * float(local.values(np.zeros(len(local.q))))
+            solved = closed_form(local, first_iterate(local, margins.start(question)), enough)
+            solved = refine(solved, shorten(solved.point) * (1 - self.gap), min(1e-4, self.gap), enough)
+            radius = min(radius, Tree(self.gap, depth, deadline, shorten).grow(solved))
         return float(radius)

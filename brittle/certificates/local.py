@@ -85,13 +85,16 @@ class Local:
         reach = ball * self.stretch * (1 + 8 * UNIT)
         room = (reach * self.sizes + self.slips) * (1 + 8 * UNIT)
         off = -self.a >= room
-        on = (self.a >= room) & ~off
+        return replace(self, ball=ball).folded((self.a >= room) & ~off, off)
+
+    def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "Local":
+        """Without neurons of which it is known that they are on, or off, wherever the model is used."""
         if not (on.any() or off.any()):
-            return replace(self, ball=ball)
+            return self
         c, a, W = self.c[on], self.a[on], self.W[on]
-        keep = ~(on | off)
+        keep, reach = ~(on | off), self.reach
         # Folding the neurons that stay on rounds beta and q: at most this much of margin anywhere in the ball.
-        folded = np.abs(c) @ (np.abs(a) + reach * self.sizes[on]) + abs(self.beta) + reach * np.linalg.norm(self.q)
+        moved = np.abs(c) @ (np.abs(a) + reach * self.sizes[on]) + abs(self.beta) + reach * np.linalg.norm(self.q)
         return replace(
             self,
             W=self.W[keep],
@@ -99,8 +102,7 @@ class Local:
             c=self.c[keep],
             beta=float(self.beta + c @ a),
             q=self.q + c @ W,
-            error=self.error + gamma(int(on.sum()) + 4) * float(folded),
-            ball=ball,
+            error=self.error + gamma(int(on.sum()) + 4) * float(moved),
             sizes=self.sizes[keep],
             slips=self.slips[keep],
             pure=self.pure and not (c < 0).any(),

@@ -1,6 +1,6 @@
 """From an attack to a dual point: the start, and rounds of better curvatures and better multipliers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,8 +9,9 @@ from brittle.certificates import curvature
 from brittle.certificates.local import Array, Local
 from brittle.certificates.rounding import CONCAVE, CONVEX
 from brittle.certificates.saddle import Iterate, Saddle
+from brittle.certificates.signs import agreed_signs
 
-ROOM = (0.9, 0.95)  # of I that the closed-form curvatures may fill, first and later
+ROOM = 0.9  # of I that the closed-form curvatures may fill
 LEVELS = 30  # of the barrier, at most
 DESCENT = 0.3  # from level to level
 STEPS = np.linspace(0, 1, 65)  # on the way to the attack's point
@@ -51,48 +52,48 @@ def first_iterate(local: Local, epsilon: Array) -> Iterate:
     return Iterate(-np.inf, mu, mu * np.where(local.c > 0, local.c * (z > 0), 0.0), epsilon)
 
 
-def closed_form(local: Local, start: Iterate, passes: int, enough: float = np.inf) -> Solved:
-    """Curvatures in closed form around the last point, then multipliers; the best pass counts."""
+def closed_form(local: Local, start: Iterate, enough: float = np.inf) -> Solved:
+    """Curvatures in closed form around the start's point, then multipliers."""
     kinds = initial_kinds(local)
     N = np.flatnonzero(kinds == CONCAVE)
-    W, c = local.W[N], local.c[N]
-    leverage, s, now, best = (W**2).sum(1), 0.0, start, None
-    kappa = np.zeros(len(kinds))
-    for turn in range(passes):
-        if turn > 0:
-            sharper = curvature.leverages(W, kappa[N])
-            s, leverage = s * float(np.median(leverage / sharper)) if len(N) else s, sharper
-        z = local.a[N] + W @ now.point
-        kappa[N], s = curvature.closed_form(W, -now.multiplier * c, z, leverage, ROOM[turn > 0], s)
-        saddle = Saddle(local, kinds, kappa.copy())
-        if not saddle.feasible:  # numbers beyond any sense: curvatures whose trace is small enough
-            kappa[N] = 0.5 / (len(N) * local.sizes[N] ** 2)
-            saddle = Saddle(local, kinds, kappa.copy())
-        found = Solved(saddle, saddle.solve(now, enough, rounds=3, steps=6, tolerance=1e-5))
-        best = found if best is None or found.iterate.value > best.iterate.value else best
-        if best.iterate.value >= enough:
-            break
-        now = found.iterate
-    assert best is not None
-    return best
+    W, kappa = local.W[N], np.zeros(len(kinds))
+    kappa[N] = curvature.closed_form(W, -start.multiplier * local.c[N], local.a[N] + W @ start.point, ROOM)
+    saddle = Saddle(local, kinds, kappa)
+    if not saddle.feasible:  # numbers beyond any sense: curvatures whose trace is small enough
+        kappa[N] = 0.5 / (len(N) * local.sizes[N] ** 2)
+        saddle = Saddle(local, kinds, kappa)
+    return Solved(saddle, saddle.solve(start, enough, rounds=3, steps=6, tolerance=1e-5))
 
 
-def refine(local: Local, solved: Solved, barrier: float = BARRIER, enough: float = np.inf) -> Solved:
-    """Optimal curvatures: follow the barrier's path down, curvatures and multipliers moving in turn."""
-    N = solved.saddle.N
-    if len(N) == 0 or solved.iterate.value >= enough:
-        return solved
-    W, c = local.W[N], local.c[N]
-    best, now, kappa = solved, solved, solved.saddle.kappa
-    z = local.a[N] + W @ now.point
-    nu = curvature.fitting_barrier(W, -now.iterate.multiplier * c, z, kappa[N])
-    last = barrier * abs(solved.iterate.value) / local.W.shape[1]
+def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: float = np.inf) -> Solved:
+    """Optimal curvatures for flips ‖δ‖ ≤ radius: follow the barrier's path down.
+
+    On every level neurons whose sign is settled leave, then curvatures and multipliers move.
+    """
+    best = now = trim(solved, radius)
+    nu, last = np.inf, barrier * abs(solved.iterate.value) / len(solved.point)
     for _ in range(LEVELS):
-        nu, kappa, z = max(DESCENT * nu, last), kappa.copy(), local.a[N] + W @ now.point
-        kappa[N] = curvature.newton(W, -now.iterate.multiplier * c, z, kappa[N], nu)
+        local, N = now.saddle.local, now.saddle.N
+        if len(N) == 0 or nu <= last or best.iterate.value >= enough:
+            break
+        W, C, z = local.W[N], -now.iterate.multiplier * local.c[N], local.a[N] + local.W[N] @ now.point
+        kappa = now.saddle.kappa.copy()
+        nu = max(DESCENT * min(nu, curvature.fitting_barrier(W, C, z, kappa[N])), last)
+        kappa[N] = curvature.newton(W, C, z, kappa[N], nu)
         saddle = Saddle(local, now.saddle.kinds, kappa)
         now = Solved(saddle, saddle.solve(now.iterate, enough, rounds=2, steps=4))
         best = now if now.iterate.value > best.iterate.value else best
-        if nu <= last or best.iterate.value >= enough:
-            break
+        now = trim(now, radius)
     return best
+
+
+def trim(solved: Solved, radius: float) -> Solved:
+    """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
+    saddle, now = solved.saddle, solved.iterate
+    signs = agreed_signs(saddle.local, saddle.dual_point(now), radius)
+    keep = signs == 0
+    if keep.all():
+        return solved
+    local = replace(saddle.local, ball=radius).folded(signs > 0, signs < 0)
+    smaller = Saddle(local, saddle.kinds[keep], saddle.kappa[keep], saddle.depth)
+    return Solved(smaller, replace(smaller.evaluate(now.multiplier, now.slopes[keep]), point=now.point))

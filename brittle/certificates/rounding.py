@@ -86,7 +86,7 @@ def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
     if len(kappa) == 0:
         slip = gamma(count + 4) * (np.linalg.norm(local.q) + np.abs(g) @ local.sizes)
         return float((np.linalg.norm(p) * (1 + gamma(dim + 4)) + slip) ** 2)
-    L = _definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
+    L = definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
     if L is None:
         return np.inf
     x = solve(L, p)
@@ -104,10 +104,10 @@ def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
     return float(form + gamma(8) * (2 * abs(product) + 2 * slip + own + curve))
 
 
-def _definite(A: Array, trace: float, count: int) -> Array | None:
+def definite(A: Array, trace: float, count: int, least: float = LEAST) -> Array | None:
     """The factor of A - (σ + ς)I; that it exists proves the real A ⪰ σI, because ς exceeds every rounding made."""
     dim = len(A)
-    shift = LEAST + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
+    shift = least + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
     shifted = A.copy()
     shifted.flat[:: dim + 1] -= shift
     return factor(shifted)

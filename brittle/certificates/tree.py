@@ -7,15 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brittle.certificates import curvature
 from brittle.certificates.local import Array, Local
-from brittle.certificates.root import Solved
+from brittle.certificates.root import Solved, trim
 from brittle.certificates.rounding import ACTIVE, INACTIVE, never_flips, proven_radius
 from brittle.certificates.saddle import Saddle
 
 MOST = 128  # curvatures that move in a branch: the looseness sits in a few neurons
+TURNS = 3  # of trimming and polishing a branch, at most
+PAYS = 0.9  # another turn, if the last one left less than this share of the gap
 Shorten = Callable[[Array], float]  # tries a direction ε as an attack, returns the shortest flip known
 
 
@@ -26,39 +27,31 @@ class Branch:
     solved: Solved
     proven: float
 
-    @property
-    def kinds(self) -> NDArray[np.int8]:
-        return self.solved.saddle.kinds
-
 
 @dataclass(frozen=True)
 class Tree:
-    """Grows branches until the smallest proven radius is within `gap` of the shortest flip, or time is up."""
+    """Grows branches until the smallest proven radius is within `gap` of the shortest flip, or time is up.
 
-    local: Local
+    The relaxed solutions are those for margin ≤ -depth.
+    """
+
     gap: float
+    depth: float
     deadline: float
     shorten: Shorten
-
-    @property
-    def depth(self) -> float:
-        return 0.1 * self.gap * float(self.local.values(np.zeros(len(self.local.q))))
 
     def grow(self, root: Solved) -> float:
         """The radius that is proven in the end."""
         order = itertools.count()
-        upper = self.shorten(root.point)
-        if len(root.saddle.N) == 0:
-            root = self._polish(root, self._enough(upper))
-            upper = self.shorten(root.point)
-        first = self._judge(root)
+        first = self._close(root, self.shorten(root.point))
+        upper = self.shorten(first.solved.point)
         open_, closed = [(first.proven, next(order), first)], np.inf
         while open_ and time.perf_counter() < self.deadline:
             lowest, _, branch = open_[0]
-            if lowest >= upper * (1 - self.gap):
+            if lowest >= self._target(upper):
                 break
             heapq.heappop(open_)
-            split = self._choose(branch)
+            split = _loosest(branch.solved)
             if split is None:
                 closed = min(closed, branch.proven)
                 continue
@@ -68,52 +61,64 @@ class Tree:
                 heapq.heappush(open_, (child.proven, next(order), child))
         return min(closed, open_[0][0] if open_ else np.inf)
 
-    def _judge(self, solved: Solved, floor: float = 0.0) -> Branch:
-        """What holds in a branch holds in its parts."""
-        proven = proven_radius(self.local, solved.saddle.dual_point(solved.iterate))
-        return Branch(solved, max(proven, floor))
-
-    def _choose(self, branch: Branch) -> int | None:
-        """The free neuron whose envelope is loosest at the relaxed point, else the one nearest to its kink."""
-        saddle = branch.solved.saddle
-        free = saddle.N
-        if len(free) == 0:
-            return None
-        z = self.local.a[free] + self.local.W[free] @ branch.solved.point
-        t = -branch.solved.iterate.multiplier * saddle.c / (2 * saddle.k)
-        looseness = saddle.k * np.maximum(t**2 - z**2, 0)
-        if looseness.max() > 0:
-            return int(free[looseness.argmax()])
-        return int(free[(np.abs(z) / self.local.sizes[free]).argmin()])
+    def _target(self, upper: float) -> float:
+        """Where a branch needs no more work."""
+        return upper * (1 - self.gap)
 
     def _child(self, parent: Branch, split: int, kind: int, upper: float) -> Branch:
-        kinds, kappa = parent.kinds.copy(), parent.solved.saddle.kappa.copy()
+        local = parent.solved.saddle.local
+        kinds, kappa = parent.solved.saddle.kinds.copy(), parent.solved.saddle.kappa.copy()
         kinds[split], kappa[split] = kind, 0.0
-        saddle = Saddle(self.local, kinds, kappa, self.depth)
-        if never_flips(self.local, kinds):
-            return Branch(replace(parent.solved, saddle=saddle), self.local.ball)
+        saddle = Saddle(local, kinds, kappa, self.depth)
+        if never_flips(local, kinds):
+            return Branch(replace(parent.solved, saddle=saddle), local.ball)
         start = parent.solved.iterate
         slopes = start.slopes.copy()
-        slopes[split] = start.multiplier * self.local.c[split] if kind == ACTIVE else 0.0
-        enough = self._enough(upper)
-        solved = Solved(saddle, saddle.solve(replace(start, slopes=slopes), enough, rounds=6, steps=6))
-        if solved.iterate.value < enough:
-            solved = self._polish(solved, enough)
-        return self._judge(solved, parent.proven)
+        slopes[split] = start.multiplier * local.c[split] if kind == ACTIVE else 0.0
+        start = saddle.solve(replace(start, slopes=slopes), self._enough(local, upper), rounds=6, steps=6)
+        return self._close(Solved(saddle, start), upper, parent.proven)
 
-    def _enough(self, upper: float) -> float:
+    def _close(self, solved: Solved, upper: float, floor: float = 0.0) -> Branch:
+        """Trim and polish while it pays; what held of the branch before (`floor`) still holds."""
+        for _ in range(TURNS):
+            local, value = solved.saddle.local, solved.iterate.value
+            enough = self._enough(local, upper)
+            if value >= enough or never_flips(local, solved.saddle.kinds):
+                break
+            solved = self._polish(trim(solved, self._target(upper)), enough)
+            if enough - solved.iterate.value > PAYS * (enough - value):
+                break
+        proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
+        return Branch(solved, max(proven, floor))
+
+    def _enough(self, local: Local, upper: float) -> float:
         """A value of F that closes a branch, with something left for rounding."""
-        return 0.5 * (upper * (1 - 0.5 * self.gap) * self.local.stretch) ** 2
+        return 0.5 * (upper * (1 - 0.5 * self.gap) * local.stretch) ** 2
 
     def _polish(self, solved: Solved, enough: float) -> Solved:
-        """Curvatures for the room that the split made, then tighter multipliers."""
-        saddle, now = solved.saddle, solved.iterate
+        """Curvatures for the room that was made, then tighter multipliers."""
+        saddle, now, local = solved.saddle, solved.iterate, solved.saddle.local
         kappa, N = saddle.kappa.copy(), saddle.N
         if len(N):
-            W, z = self.local.W[N], self.local.a[N] + self.local.W[N] @ now.point
-            nu = self.gap * max(now.value, 1e-300) / self.local.W.shape[1]
+            W, z = local.W[N], local.a[N] + local.W[N] @ now.point
+            nu = self.gap * max(now.value, 1e-300) / local.W.shape[1]
             kappa[N] = curvature.newton(W, -now.multiplier * saddle.c, z, kappa[N], nu, most=MOST)
-        saddle = Saddle(self.local, saddle.kinds, kappa, self.depth)
+        saddle = Saddle(local, saddle.kinds, kappa, self.depth)
         rounds, steps = (8, 8) if len(N) else (40, 30)  # without free neurons this is the branch's last word
         found = saddle.solve(now, enough, rounds, steps, tolerance=0.01 * self.gap)
-        return Solved(saddle, found) if found.value > now.value else solved
+        # As good is enough: the new point may flip where the old one does not.
+        return Solved(saddle, found) if found.value >= now.value - 1e-12 * abs(now.value) else solved
+
+
+def _loosest(solved: Solved) -> int | None:
+    """The free neuron whose envelope is loosest at the relaxed point, else the one nearest to its kink."""
+    saddle, local = solved.saddle, solved.saddle.local
+    free = saddle.N
+    if len(free) == 0:
+        return None
+    z = local.a[free] + local.W[free] @ solved.point
+    t = -solved.iterate.multiplier * saddle.c / (2 * saddle.k)
+    looseness = saddle.k * np.maximum(t**2 - z**2, 0)
+    if looseness.max() > 0:
+        return int(free[looseness.argmax()])
+    return int(free[(np.abs(z) / local.sizes[free]).argmin()])

@@ -1,5 +1,6 @@
 """Radii and proofs by other means: every activation region in turn, and rational arithmetic."""
 
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -49,30 +50,52 @@ def _least_distance(G, h):
     return np.linalg.norm(delta) if (G @ delta - h).min() > -1e-8 * scale else np.inf
 
 
-def confirmed(W, b, c, c0, x, local: Local, point: DualPoint, radius: float) -> bool:
-    """Whether the dual point proves the radius for the network itself, every number a fraction."""
-    inputs = W @ x + b
-    W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
-    mu = Fraction(point.multiplier)
-    a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
-    slopes, curvatures = _placed(W, a, c, inputs, local, point)
-    value, p = Fraction(c0), [Fraction(0)] * len(x)
-    A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
-    for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
-        if k is None:
-            value += g * a_j
-        else:
-            value += min(-(g**2) / (2 * k), c_j * a_j - (g - c_j) ** 2 / (2 * k))
-            A = [[A[i][j] - mu * k * w[i] * w[j] for j in range(len(x))] for i in range(len(x))]
-        p = [p_i + g * w_i for p_i, w_i in zip(p, w, strict=True)]
-    form = _inverse_form(A, p)
-    return form is not None and 2 * (mu * value - mu**2 * form / 2) >= Fraction(radius) ** 2
+@dataclass(frozen=True)
+class Proof:
+    """A dual point of the network itself, every number a fraction: ½‖δ‖² + μ·margin ≥ value + p·δ + ½δ·Aδ.
+
+    `settled` says which neurons were left out because of an earlier proof: (input, output, size) and the sign.
+    """
+
+    W: list
+    a: list
+    value: Fraction
+    p: list
+    A: list
+
+    @classmethod
+    def of(cls, W, b, c, c0, x, local: Local, point: DualPoint, settled=()):
+        inputs = W @ x + b
+        W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
+        mu = Fraction(point.multiplier)
+        a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
+        slopes, curvatures = _placed(W, a, c, inputs, local, point, settled)
+        value, p = Fraction(c0), [Fraction(0)] * len(x)
+        A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
+        for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
+            if k is None:
+                value += g * a_j
+            else:
+                value += min(-(g**2) / (2 * k), c_j * a_j - (g - c_j) ** 2 / (2 * k))
+                A = [[A[i][j] - mu * k * w[i] * w[j] for j in range(len(x))] for i in range(len(x))]
+            p = [p_i + mu * g * w_i for p_i, w_i in zip(p, w, strict=True)]
+        return cls(W, a, mu * value, p, A)
+
+    def holds(self, radius: float) -> bool:
+        form = _inverse_form(self.A, self.p)
+        return form is not None and 2 * self.value - form >= Fraction(radius) ** 2
+
+    def settles(self, neuron: int, sign: int, radius: float) -> bool:
+        """Whether neuron's z has the sign at every flip up to the radius: 2F + z²/(w·A⁻¹w) ≥ radius² at the minimum."""
+        w, form = self.W[neuron], _inverse_form(self.A, self.p)
+        own, both = _inverse_form(self.A, w), _inverse_form(self.A, [i + j for i, j in zip(self.p, w, strict=True)])
+        z = self.a[neuron] - (both - form - own) / 2
+        return z * sign > 0 and 2 * self.value - form + z**2 / own >= Fraction(radius) ** 2
 
 
-def _placed(W, a, c, inputs, local, point):
+def _placed(W, a, c, inputs, local, point, settled):
     """ĝ and κ̂ (None: a straight term) of all neurons; those that the local problem left out must be fixed."""
-    marks = zip(local.a, local.c, local.sizes, strict=True)
-    free = list(zip(marks, feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
+    free = list(zip(marks(local), feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
     slopes, curvatures = [], []
     for w, a_j, c_j, seen in zip(W, a, c, inputs, strict=True):
         mark = seen, float(c_j), float(_dot(w, w)) ** 0.5
@@ -82,11 +105,17 @@ def _placed(W, a, c, inputs, local, point):
             assert kind == CONCAVE or 0 <= slopes[-1] <= c_j
             curvatures.append(Fraction(float(k)) if kind == CONCAVE else None)
             continue
-        assert c_j == 0 or a_j**2 >= Fraction(local.ball) ** 2 * _dot(w, w)
-        slopes.append(c_j if a_j > 0 else Fraction(0))
+        proven = next((sign for known, sign in settled if np.allclose(known, mark, rtol=1e-9, atol=0)), 0)
+        assert proven or c_j == 0 or a_j**2 >= Fraction(local.ball) ** 2 * _dot(w, w)
+        slopes.append(c_j if (proven or a_j) > 0 else Fraction(0))
         curvatures.append(None)
     assert not free
     return slopes, curvatures
+
+
+def marks(local: Local) -> list[tuple[float, float, float]]:
+    """What tells the neurons apart: input, output weight, size."""
+    return list(zip(local.a, local.c, local.sizes, strict=True))
 
 
 def _inverse_form(A, p):

@@ -1,0 +1,64 @@
+"""Signs that every short flip shares: what a dual point proves about single neurons, with rounding paid for.
+
+A dual point bounds ½‖ε‖² + μ·margin from below by a quadratic with minimum F at ε*. A flip no longer than r has at most
+½r² there, so it lies in the ellipsoid ½(ε-ε*)·A(ε-ε*) ≤ ½r² - F, which is small if the bound is nearly tight. A neuron
+whose z = a + w·ε cannot reach 0 in it has one sign at every flip that matters: it is linear there, and costs nothing.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.local import UNIT, Array, Local, gamma
+from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, DualPoint, definite, feasible_slopes, proven_value
+from brittle.certificates.symmetric import factor, remainder, solve
+
+FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
+
+
+def agreed_signs(local: Local, point: DualPoint, radius: float) -> NDArray[np.int8]:
+    """Per neuron 1 or -1 if its z is positive, or negative, at every flip ‖δ‖ ≤ radius of the branch; 0 if unknown."""
+    signs = np.zeros(len(local.c), dtype=np.int8)
+    room = (radius * local.stretch) ** 2 * (1 + 16 * UNIT) - 2 * proven_value(local, point) * (1 - 2 * UNIT)
+    if not (0 < room < np.inf):
+        return signs
+    z, slip, spread, likely = _ranges(local, point, room)
+    reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * UNIT)
+    signs[likely] = np.where(reach > room * spread, np.sign(z), 0)
+    signs[((point.kinds == ACTIVE) & (signs < 0)) | ((point.kinds == INACTIVE) & (signs > 0))] = 0
+    return signs
+
+
+def _ranges(local: Local, point: DualPoint, room: float) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+    """z at ε*, a bound on its error, and a ceiling over w·A⁻¹w, of the neurons that have a chance."""
+    N = point.kinds == CONCAVE
+    dim, mu = local.W.shape[1], point.multiplier
+    kappa, g = mu * point.curvatures[N], mu * feasible_slopes(local, point)
+    trace = float(kappa @ local.sizes[N] ** 2)
+    A = remainder(local.W[N], kappa)
+    L, floor = factor(A), next((each for each in FLOORS if definite(A, trace, len(kappa), each) is not None), None)
+    nobody = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.intp)
+    if L is None or floor is None:
+        return nobody
+    # |Av - fl(Av)| ≤ slant·‖v‖: the rounding in the entries of A, and that of a product with it.
+    slant = gamma(len(kappa) + 6) * (1 + trace) + gamma(dim + 4) * (dim + trace)
+    p = mu * local.q + g @ local.W
+    x = solve(L, p)
+    length, load = np.linalg.norm(x), mu * np.linalg.norm(local.q) + np.abs(g) @ local.sizes
+    off = np.linalg.norm(p - A @ x) * (1 + gamma(dim)) + slant * length + gamma(len(g) + dim + 6) * (load + length)
+    z = local.a - local.W @ x
+    likely = np.flatnonzero(z**2 > room * (local.W**2).sum(1))  # A ⪯ I
+    W, z, size = local.W[likely], z[likely], local.sizes[likely]
+    # The network's own z differs from the model's by `slips`: its sign is meant too.
+    slip = gamma(dim + 4) * (np.abs(local.a[likely]) + size * length) + size * off / floor + local.slips[likely]
+    return z, slip, _spreads(A, L, W, size, slant, floor), likely
+
+
+def _spreads(A: Array, L: Array, W: Array, size: Array, slant: float, floor: float) -> Array:
+    """Ceilings over w·A⁻¹w = 2w·v - v·Av + (w-Av)·A⁻¹(w-Av), whatever v is."""
+    V = solve(L, W.T)
+    product, dim = A @ V, len(A)
+    lengths, products = np.linalg.norm(V, axis=0), np.linalg.norm(product, axis=0)
+    residual = np.linalg.norm(W.T - product, axis=0) * (1 + gamma(dim)) + slant * lengths
+    residual += gamma(2) * (size + products)
+    spread = 2 * (W * V.T).sum(1) - (V * product).sum(0) + residual**2 / floor + slant * lengths**2
+    return np.asarray(spread + gamma(dim + 8) * (2 * size * lengths + lengths * products))
