@@ -22,6 +22,7 @@ from brittle.certificates.pairs import TwoLayerMargins
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.rounding import proven_radius
 from brittle.certificates.saddle import Saddle
+from brittle.common.threads import one_thread
 from brittle.margin import solve
 from brittle.networks import Lazy, Network, PyTorch, TwoLayer
 from brittle.settings import Data, Mnist, Sphere
@@ -217,12 +218,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--only", default="")
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    for problem in problems(given.points, given.exact):
-        if given.only.lower() in problem.name.lower():
-            measure(problem, given.limit)
-    if given.only.lower() in "rounding":
-        rounding_loss()
+    with one_thread():
+        for problem in problems(given.points, given.exact):
+            if given.only.lower() in problem.name.lower():
+                measure(problem, given.limit)
+        if given.only.lower() in "rounding":
+            rounding_loss()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from brittle.certificates.layers import Layers
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
+from brittle.common.threads import one_blas_thread
 from brittle.networks import Deep, Network, TwoLayer, as_network
 from brittle.settings import Data
 
@@ -107,7 +108,7 @@ class Certificate(ABC):
         found = (attack or MinimumNorm()).run(known, data, bounds=bounds, rng=rng)
         share = (time.perf_counter() - started) / len(data)
         record = _Record(known, data, bounds, cap, found.perturbations, share)
-        with torch.no_grad(), np.errstate(all="ignore"):
+        with torch.no_grad(), one_blas_thread(), np.errstate(all="ignore"):
             claim = self._prepare(known)
             for row in range(len(data)):
                 record.judge(row, claim)

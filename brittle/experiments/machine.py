@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from brittle.experiments.sweep import one_thread
+from brittle.common.threads import one_thread
 
 REFERENCE = 73.0  # float64 GFLOP/s of one core of the machine on which `Experiment.cost` was measured
 SIDE = 384

@@ -6,15 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from multiprocessing.context import BaseContext
 from typing import Any
 
-import torch
-
 from brittle.common.errors import InputError, require, require_count
+from brittle.common.threads import one_thread
 from brittle.experiments.base import Cell
 
 Measured = dict[str, Any]  # "measured": a point, "seconds": what it took
@@ -105,21 +103,10 @@ def engine(name: str, jobs: int) -> Engine:
 def attempt(work: Work, cell: Cell) -> Measured | Exception:
     """An error in one cell is a result: the others go on."""
     try:
-        with one_thread():
+        with one_thread():  # sums round differently with more, and a cell must give the same numbers everywhere
             return work(cell)
     except Exception as error:
         return RuntimeError(f"{type(error).__name__}: {error}")  # one that can be pickled, whatever it was
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """With another number of threads sums round differently, and a cell must give the same numbers everywhere."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _context() -> BaseContext:

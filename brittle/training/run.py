@@ -6,7 +6,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
 
@@ -15,6 +15,7 @@ from torch import Generator, Tensor
 
 from brittle.common.progress import Progress, Watch
 from brittle.common.result import Result
+from brittle.common.threads import one_torch_thread
 from brittle.networks.base import Network
 from brittle.training.objective import Objective
 from brittle.training.stops import Look, Stop
@@ -180,13 +181,8 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
 @contextmanager
 def few_threads(operations: float) -> Iterator[None]:
     """One thread for small steps: handing out the work would take longer than the work."""
-    before = torch.get_num_threads()
-    if operations < SMALL_STEP:
-        torch.set_num_threads(1)
-    try:
+    with one_torch_thread() if operations < SMALL_STEP else nullcontext():
         yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _note(look: Look) -> str:

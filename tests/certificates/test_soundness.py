@@ -7,10 +7,12 @@ import pytest
 import torch
 
 from benchmarks import fuzz
+from brittle.attacks import first_flip
 from brittle.certificates import Exact
 from brittle.certificates.local import Span, localise
 from brittle.certificates.root import closed_form, first_iterate
 from brittle.certificates.rounding import proven_radius, proven_value
+from brittle.certificates.signs import agreed_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 from tests.certificates.reference import Proof, brute_force_radius
@@ -87,3 +89,39 @@ def test_the_ball_only_helps():
             solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
             radii.append(proven_radius(inside, solved.saddle.dual_point(solved.iterate)))
         assert radii[1] >= min(0.5, radii[0]) * (1 - 1e-2)
+
+
+def test_every_short_flip_has_the_agreed_signs():
+    """Flips are sought by exact rays in many directions; the signs are those of the dual bound in the ball of each."""
+    seen = settled = 0
+    for seed in range(30):
+        W, b, c, _, x, local = _plain(seed)
+        network = TwoLayer(*map(torch.from_numpy, (W, b, c)))
+        directions = torch.from_numpy(np.random.default_rng(seed).normal(size=(400, 3)))
+        directions /= directions.norm(dim=1, keepdim=True)
+        X, y = torch.from_numpy(x).expand_as(directions), torch.ones(400, dtype=torch.float64)
+        flips = first_flip(network, X, y, directions, torch.ones(400, dtype=torch.float64))
+        short = flips < 1.0
+        if not short.any():
+            continue
+        radius = float(flips[short].min()) * 1.05
+        inside = local.within(min(radius, 1.0))
+        solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
+        signs = agreed_signs(inside, solved.saddle.dual_point(solved.iterate), inside.ball)
+        steps = (flips * (1 + 1e-9))[:, None] * directions
+        for step in steps[flips < inside.ball].numpy():
+            z = inside.a + inside.W @ step
+            assert (z * signs >= 0).all()
+            seen += 1
+        settled += int((signs != 0).sum())
+    assert seen > 20
+    assert settled > 10
+
+
+def test_a_dual_point_that_proves_nothing_settles_no_sign():
+    *_, local = _plain(1)
+    solved = closed_form(local, first_iterate(local, np.zeros(3)))
+    point = solved.saddle.dual_point(solved.iterate)
+    too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
+    assert not agreed_signs(local, too_much, local.ball).any()
+    assert not agreed_signs(local, point, 1e6).any()

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from threadpoolctl import threadpool_info
 
 from brittle.common.errors import InputError
 from brittle.experiments.base import Cell, source_hash
 from brittle.experiments.cells import concluded, finished_cells, saved
-from brittle.experiments.sweep import Dask, Local, attempt, engine, one_thread
+from brittle.experiments.sweep import Dask, Local, attempt, engine
 from tests.cases import ENGINES
 from tests.experiments import toy
 
@@ -114,13 +115,16 @@ def test_a_cell_computes_with_one_thread_and_leaves_the_number_alone():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with one_thread():
-            assert torch.get_num_threads() == 1
-        assert torch.get_num_threads() == 2
+        assert attempt(lambda cell: {"threads": threads()}, CELLS[0]) == {"threads": {1}}
         assert isinstance(attempt(lambda cell: {}["missing"], CELLS[0]), RuntimeError)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+def threads():
+    """PyTorch's number, and those of NumPy's and SciPy's linear algebra."""
+    return {torch.get_num_threads(), *(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")}
 
 
 def test_engines_by_name():
