@@ -46,7 +46,7 @@ def _ranges(local: Local, point: DualPoint, room: float) -> tuple[Array, Array, 
     length, load = np.linalg.norm(x), mu * np.linalg.norm(local.q) + np.abs(g) @ local.sizes
     off = np.linalg.norm(p - A @ x) * (1 + gamma(dim)) + slant * length + gamma(len(g) + dim + 6) * (load + length)
     z = local.a - local.W @ x
-    likely = np.flatnonzero(z**2 > room * (local.W**2).sum(1))  # A ⪯ I
+    likely = np.flatnonzero((local.c < 0) & (z**2 > room * (local.W**2).sum(1)))  # A ⪯ I
     W, z, size = local.W[likely], z[likely], local.sizes[likely]
     # The network's own z differs from the model's by `slips`: its sign is meant too.
     slip = gamma(dim + 4) * (np.abs(local.a[likely]) + size * length) + size * off / floor + local.slips[likely]
