@@ -3,6 +3,7 @@
 A dual point bounds ½‖ε‖² + μ·margin from below by a quadratic with minimum F at ε*. A flip no longer than r has at most
 ½r² there, so it lies in the ellipsoid ½(ε-ε*)·A(ε-ε*) ≤ ½r² - F, which is small if the bound is nearly tight. A neuron
 whose z = a + w·ε cannot reach 0 in it has one sign at every flip that matters: it is linear there, and costs nothing.
+Only concave neurons are asked: the bound holds convex ones exactly, and would lose their kinks where no flip is.
 """
 
 import numpy as np
@@ -16,9 +17,10 @@ FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the hi
 
 
 def agreed_signs(local: Local, point: DualPoint, radius: float) -> NDArray[np.int8]:
-    """Per neuron 1 or -1 if its z is positive, or negative, at every flip ‖δ‖ ≤ radius of the branch; 0 if unknown."""
+    """Per neuron 1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0: unknown, or convex."""
     signs = np.zeros(len(local.c), dtype=np.int8)
-    room = (radius * local.stretch) ** 2 * (1 + 16 * UNIT) - 2 * proven_value(local, point) * (1 - 2 * UNIT)
+    most, least = (radius * local.stretch) ** 2, 2 * proven_value(local, point)
+    room = most - least + 16 * UNIT * (most + abs(least))
     if not (0 < room < np.inf):
         return signs
     z, slip, spread, likely = _ranges(local, point, room)

@@ -6,10 +6,10 @@ import typer
 
 from brittle.cli.console import emit, rows_table
 from brittle.cli.options import JsonFile
+from brittle.common.progress import duration
 from brittle.experiments.base import PRESETS, Experiment
 from brittle.experiments.machine import slowness
 from brittle.experiments.run import EXPERIMENTS, Plan
-from brittle.report.figure_page import duration
 
 app = typer.Typer(rich_markup_mode=None, help="List the papers' figures, with estimates of their cost here.")
 

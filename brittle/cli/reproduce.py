@@ -10,11 +10,12 @@ from brittle.cli.console import emit, rows_table, say, watching
 from brittle.cli.options import JsonFile, Seed
 from brittle.common.errors import require
 from brittle.common.files import replacing
+from brittle.common.progress import duration
 from brittle.experiments.base import FigureResult
 from brittle.experiments.machine import slowness
 from brittle.experiments.run import Plan, find
 from brittle.experiments.sweep import engine
-from brittle.report.figure_page import VERDICTS, contents, duration, reproduction
+from brittle.report.figure_page import VERDICTS, contents, reproduction
 from brittle.report.figures import write_figure
 
 app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from brittle.common.progress import duration
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.picture import Chart, Curve, Picture
 from brittle.experiments.summary import distinct, mean, over_seeds, share, undecided, values, where
@@ -228,12 +229,6 @@ def _recipe(points: Sequence[Point], seconds: Seconds) -> list[str]:
     evaluations = mean(values(trained, "gradient_evaluations"))
     return [
         f"The paper's own schedule would take about {iterations:,.0f} iterations for each network, where flow took "
-        f"{evaluations:,.0f} gradient evaluations: {_duration(seconds['recipe'])} for these {len(trained)} networks on "
-        f"one core, timed on a few of its iterations in each cell. All cells here took {_duration(seconds['cells'])}."
+        f"{evaluations:,.0f} gradient evaluations: {duration(seconds['recipe'])} for these {len(trained)} networks on "
+        f"one core, timed on a few of its iterations in each cell. All cells here took {duration(seconds['cells'])}."
     ]
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from brittle import __version__
 from brittle.common.errors import InputError
+from brittle.common.progress import duration
 from brittle.experiments.base import FigureResult, Point
 from brittle.experiments.run import EXPERIMENTS
 from brittle.report.figures import figure_folder
@@ -65,12 +66,6 @@ def contents(folder: str | Path) -> list[dict[str, Any]]:
         except (OSError, ValueError):
             raise InputError(f"{path}: is not a figure's JSON file; reproduce it again") from None
     return found
-
-
-def duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _embedded(svg: str) -> str:
