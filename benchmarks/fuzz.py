@@ -174,16 +174,17 @@ def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
     radius = proven_radius(local, point)
     if radius == 0:
         return "zero"
-    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, local.ball)
+    ball = min(local.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
+    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, ball)
     if not proof.holds(radius):
         return "refuted"
     if not signs.any():
         return "confirmed"
     settled = [(mark, int(sign)) for mark, sign in zip(marks(local), signs, strict=True) if sign]
     inputs = exactly[0] @ exactly[4] + exactly[1]
-    if not all(proof.settles(int(np.abs(inputs - mark[0]).argmin()), sign, local.ball) for mark, sign in settled):
+    if not all(proof.settles(int(np.abs(inputs - mark[0]).argmin()), sign, ball) for mark, sign in settled):
         return "refuted"
-    smaller = trim(solved, local.ball)
+    smaller = trim(solved, ball)
     again = closed_form(smaller.saddle.local, smaller.iterate)
     local, point = again.saddle.local, again.saddle.dual_point(again.iterate)
     holds = never_flips(local, point.kinds) or Proof.of(*exactly, local, point, settled).holds(

@@ -17,7 +17,7 @@ FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the hi
 
 
 def agreed_signs(local: Local, point: DualPoint, radius: float) -> NDArray[np.int8]:
-    """Per neuron 1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0: unknown, or convex."""
+    """1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0 if unknown, and if convex."""
     signs = np.zeros(len(local.c), dtype=np.int8)
     most, least = (radius * local.stretch) ** 2, 2 * proven_value(local, point)
     room = most - least + 16 * UNIT * (most + abs(least))
