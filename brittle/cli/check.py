@@ -5,7 +5,6 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import torch
 import typer
 from rich.table import Table
 
@@ -14,6 +13,7 @@ from brittle.cli.options import JsonFile, Seed, generator
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress
 from brittle.common.result import short
+from brittle.common.threads import one_thread
 from brittle.theorems import THEOREMS, Theorem, Trials, Verdict, check_default, check_many, find
 from brittle.theorems import check as check_given
 from brittle.theorems.check import Outcome
@@ -34,6 +34,7 @@ Settings = Annotated[
 
 
 @app.command()
+@one_thread()  # most of the work is on small matrices
 def check(
     identity: Annotated[str, typer.Argument(metavar="ID", help="A theorem, such as melamed2023/5.1, or `all`.")],
     net: Net = None,
@@ -49,7 +50,6 @@ def check(
     Exit code 1 if a claim does not hold although its hypotheses do; with `all`, statements that are known to be false
     as printed are listed as such and do not count.
     """
-    torch.set_num_threads(1)  # most of the work is on small matrices, where threads only wait for each other
     if identity.lower() == "all":
         alone = not (net or data or trials or solve_for or settings)
         require(alone, "`brittle check all` takes no --net, --data, --trials, --solve-for or --set: name one theorem")

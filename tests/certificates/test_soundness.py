@@ -11,7 +11,7 @@ from brittle.attacks import first_flip
 from brittle.certificates import Exact
 from brittle.certificates.local import Span, localise
 from brittle.certificates.root import closed_form, first_iterate
-from brittle.certificates.rounding import proven_radius, proven_value
+from brittle.certificates.rounding import CONCAVE, DualPoint, proven_radius, proven_value
 from brittle.certificates.signs import agreed_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
@@ -125,3 +125,14 @@ def test_a_dual_point_that_proves_nothing_settles_no_sign():
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
     assert not agreed_signs(local, too_much, local.ball).any()
     assert not agreed_signs(local, point, 1e6).any()
+
+
+def test_a_sign_by_hand():
+    """margin = 1 + δ₁ - ½φ(δ₂ - ½): F = ½, A = diag(1, ½), z* = -½ and w·A⁻¹w = 2 at μ = 1, g = 0, κ = ½."""
+    W, b, c = np.eye(2), np.array([10.0, -0.5]), np.array([1.0, -0.5])
+    local = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
+    point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([CONCAVE], dtype=np.int8))
+    assert proven_value(local, point) == pytest.approx(0.5)
+    limit = (1 + 0.25 / 2) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w)
+    assert agreed_signs(local, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert agreed_signs(local, point, limit * (1 + 1e-9)).tolist() == [0]
