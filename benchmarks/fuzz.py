@@ -23,7 +23,7 @@ from brittle.certificates.rounding import never_flips, proven_radius
 from brittle.certificates.signs import agreed_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from tests.certificates.reference import Proof, brute_force_radius, marks
+from tests.certificates.reference import Proof, brute_force_radius, neurons
 
 POINTS = 40  # examples per network
 METHODS: dict[str, Certificate] = {
@@ -118,14 +118,18 @@ def examine(seed: int) -> Tally:
 
 
 def _undercut(network: TwoLayer, data: Data, found: Bounds, rng: np.random.Generator) -> list[str]:
-    """Flips along random rays below the certified radius."""
+    """Flips along random rays below the certified radius, if a margin below zero is measured there."""
     problems = []
     for _ in range(4):
         directions = torch.from_numpy(rng.normal(size=tuple(data.X.shape)))
         directions /= directions.norm(dim=1, keepdim=True)
         flips = first_flip(network, data.X, data.y, directions)
         for row in (flips < found.lower * (1 - 1e-9)).nonzero()[:, 0].tolist():
-            problems.append(f"example {row} flips at {float(flips[row])!r}, certified to {float(found.lower[row])!r}")
+            near, far = float(flips[row]), float(found.lower[row])
+            steps = near + (far - near) * torch.logspace(-12, 0, 1001, dtype=torch.float64)[:-1, None]
+            margins = network.margins(data.X[row] + steps * directions[row], data.y[row].expand(len(steps)))
+            if margins.min() < 0:
+                problems.append(f"example {row} flips at {near!r}, certified to {far!r}, margin {float(margins.min())}")
     return problems
 
 
@@ -180,9 +184,8 @@ def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
         return "refuted"
     if not signs.any():
         return "confirmed"
-    settled = [(mark, int(sign)) for mark, sign in zip(marks(local), signs, strict=True) if sign]
-    inputs = exactly[0] @ exactly[4] + exactly[1]
-    if not all(proof.settles(int(np.abs(inputs - mark[0]).argmin()), sign, ball) for mark, sign in settled):
+    settled = {neuron: int(sign) for neuron, sign in zip(neurons(*exactly, local), signs, strict=True) if sign}
+    if not all(proof.settles(neuron, sign, ball) for neuron, sign in settled.items()):
         return "refuted"
     smaller = trim(solved, ball)
     again = closed_form(smaller.saddle.local, smaller.iterate)

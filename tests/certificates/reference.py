@@ -52,10 +52,7 @@ def _least_distance(G, h):
 
 @dataclass(frozen=True)
 class Proof:
-    """A dual point of the network itself, every number a fraction: ½‖δ‖² + μ·margin ≥ value + p·δ + ½δ·Aδ.
-
-    `settled` says which neurons were left out because of an earlier proof: (input, output, size) and the sign.
-    """
+    """A dual point of the network itself, every number a fraction: ½‖δ‖² + μ·margin ≥ value + p·δ + ½δ·Aδ."""
 
     W: list
     a: list
@@ -64,12 +61,13 @@ class Proof:
     A: list
 
     @classmethod
-    def of(cls, W, b, c, c0, x, local: Local, point: DualPoint, settled=()):
-        inputs = W @ x + b
+    def of(cls, W, b, c, c0, x, local: Local, point: DualPoint, settled=None):
+        """`settled` {neuron: sign}: those that are left out because of an earlier proof."""
+        kept = neurons(W, b, c, c0, x, local, settled or ())
         W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
         mu = Fraction(point.multiplier)
         a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
-        slopes, curvatures = _placed(W, a, c, inputs, local, point, settled)
+        slopes, curvatures = _placed(W, a, c, kept, local, point, settled or {})
         value, p = Fraction(c0), [Fraction(0)] * len(x)
         A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
         for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
@@ -93,29 +91,31 @@ class Proof:
         return z * sign > 0 and 2 * self.value - form + z**2 / own >= Fraction(radius) ** 2
 
 
-def _placed(W, a, c, inputs, local, point, settled):
+def neurons(W, b, c, c0, x, local: Local, settled=()):
+    """Which neurons of the network those of the local problem are: it keeps their order, and leaves out by size."""
+    found, inputs, sizes = [], W @ x + b, np.linalg.norm(W, axis=1)
+    for neuron in range(len(W)):
+        own = inputs[neuron], c[neuron], sizes[neuron]
+        if c[neuron] != 0 and neuron not in settled and len(found) < len(local.c):
+            known = local.a[len(found)], local.c[len(found)], local.sizes[len(found)]
+            found += [neuron] if np.allclose(known, own, rtol=1e-9, atol=0) else []
+    assert len(found) == len(local.c)
+    return found
+
+
+def _placed(W, a, c, kept, local, point, settled):
     """ĝ and κ̂ (None: a straight term) of all neurons; those that the local problem left out must be fixed."""
-    free = list(zip(marks(local), feasible_slopes(local, point), point.curvatures, point.kinds, strict=True))
-    slopes, curvatures = [], []
-    for w, a_j, c_j, seen in zip(W, a, c, inputs, strict=True):
-        mark = seen, float(c_j), float(_dot(w, w)) ** 0.5
-        if c_j != 0 and free and np.allclose(free[0][0], mark, rtol=1e-9, atol=0):
-            _, g, k, kind = free.pop(0)
-            slopes.append(Fraction(float(g)))
-            assert kind == CONCAVE or 0 <= slopes[-1] <= c_j
-            curvatures.append(Fraction(float(k)) if kind == CONCAVE else None)
-            continue
-        proven = next((sign for known, sign in settled if np.allclose(known, mark, rtol=1e-9, atol=0)), 0)
-        assert proven or c_j == 0 or a_j**2 >= Fraction(local.ball) ** 2 * _dot(w, w)
-        slopes.append(c_j if (proven or a_j) > 0 else Fraction(0))
-        curvatures.append(None)
-    assert not free
+    slopes, curvatures = [Fraction(0)] * len(W), [None] * len(W)
+    for neuron, g, k, kind in zip(kept, feasible_slopes(local, point), point.curvatures, point.kinds, strict=True):
+        slopes[neuron] = Fraction(float(g))
+        assert kind == CONCAVE or 0 <= slopes[neuron] <= c[neuron]
+        curvatures[neuron] = Fraction(float(k)) if kind == CONCAVE else None
+    for neuron in set(range(len(W))) - set(kept):
+        sign = settled.get(neuron, a[neuron])
+        if neuron not in settled and c[neuron] != 0:
+            assert a[neuron] ** 2 >= Fraction(local.ball) ** 2 * _dot(W[neuron], W[neuron])
+        slopes[neuron] = c[neuron] if sign > 0 else Fraction(0)
     return slopes, curvatures
-
-
-def marks(local: Local) -> list[tuple[float, float, float]]:
-    """What tells the neurons apart: input, output weight, size."""
-    return list(zip(local.a, local.c, local.sizes, strict=True))
 
 
 def _inverse_form(A, p):
