@@ -135,7 +135,7 @@ def test_the_page_escapes_what_it_shows():
 
 def test_the_page_of_all_figures():
     text = reproduction([result().to_json()])
-    assert "| [vardi2022/fig1a](#vardi2022fig1a) | smoke | 1 of 3 | 1 of 3 | 3 s |" in text
+    assert "| [vardi2022/fig1a](#vardi2022fig1a) | smoke | 1 of 3 | 1 | 1 of 3 | 3 s |" in text
     assert "| a < b \\| c | <script> | holds |" in text
     assert "\n\n\n" not in text
 
