@@ -1,8 +1,8 @@
 """How much of I each concave neuron may use: the choice of κ in Σ κ_j w_j w_jᵀ ⪯ I.
 
 The optimum has ½(t² - z²) = w·Yw with t = |C|/2κ and a multiplier Y ⪰ 0 of the constraint, that is
-κ = |C|/(2√(z² + 2w·Yw)). The closed form takes Y = ½s·I, or ½s·(I - M)⁻¹ around an earlier M, with the smallest
-s that fits; Newton's method with the barrier ν log det(I - M) finds the optimum itself, Y = ν(I - M)⁻¹.
+κ = |C|/(2√(z² + 2w·Yw)). The closed form takes Y = ½s·I with the smallest s that fits; Newton's method with the barrier
+ν log det(I - M) finds the optimum itself, Y = ν(I - M)⁻¹.
 """
 
 import numpy as np

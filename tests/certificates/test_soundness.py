@@ -1,6 +1,7 @@
 """Nothing may flip below a certificate: fuzz, brute force over activation regions, rational arithmetic."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -136,3 +137,16 @@ def test_a_sign_by_hand():
     limit = (1 + 0.25 / 2) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w)
     assert agreed_signs(local, point, limit * (1 - 1e-9)).tolist() == [-1]
     assert agreed_signs(local, point, limit * (1 + 1e-9)).tolist() == [0]
+    slipping = replace(local, slips=np.array([0.1]))  # the network's own z may be nearer to 0 by this much
+    limit = (1 + 0.4**2 / 2) ** 0.5
+    assert agreed_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert agreed_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
+
+
+def test_convex_neurons_keep_their_kinks():
+    """Without them the bound could fall where no flip is, and exact would stop short of its gap."""
+    rng = torch.Generator().manual_seed(160)
+    W, b, v = (torch.randn(shape, generator=rng, dtype=torch.float64) for shape in ((60, 100), 60, 60))
+    network, X = TwoLayer(W / 10, 0.3 * b, v), torch.randn(20, 100, generator=rng, dtype=torch.float64)
+    data = Data(X, torch.where(network.logits(X) > 0, 1.0, -1.0).double())
+    assert Exact(gap=1e-6).bound(network, data, rng=rng).exact.all()
