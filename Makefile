@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The real data sets that some tests use; those tests skip with a reason where the folder is absent.
 export BRITTLE_DATA ?= $(abspath ../shared/data)
 
-.PHONY: setup demo browser test lint types fuzz clean
+.PHONY: setup demo browser test test-processors lint types fuzz clean
 
 setup: $(READY)
 
@@ -34,6 +34,15 @@ types: setup
 
 test: lint types
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+# The suite as other processors would run it: other vector units and other numbers of threads round differently.
+PROCESSORS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
+              OMP_NUM_THREADS=1 OMP_NUM_THREADS=2
+test-processors: setup
+	for processor in $(PROCESSORS); do \
+	    echo "$$processor"; \
+	    env OMP_NUM_THREADS=1 $$processor $(BIN)/python -m pytest -n 2 || exit 1; \
+	done
 
 fuzz: setup
 	$(BIN)/python -m benchmarks.fuzz

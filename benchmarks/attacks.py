@@ -133,6 +133,38 @@ def against_scan(width: int, examples: int, rounds: int, seed: int) -> dict[str,
     }
 
 
+def in_a_box(networks: int) -> dict[str, Any]:
+    """Linear networks whose terms cancel, in the box [-1, 1]^5: flips missed, and the excess over the shortest one.
+
+    The shortest flip is clip(-λ g) with the smallest λ that reaches the boundary, here by bisection.
+    """
+    missed, examples, excess = 0, 0, 0.0
+    for seed in range(networks):
+        rng = torch.Generator().manual_seed(seed)
+        W, v = (torch.randn(shape, generator=rng, dtype=torch.float64) for shape in ((6, 5), (6,)))
+        network = TwoLayer(W, torch.full_like(v, 100.0), v, -100 * v.sum())
+        X = 2 * torch.rand(8, 5, generator=rng, dtype=torch.float64) - 1
+        data = Data(X, network.logits(X).sign())
+        result = MinimumNorm().run(network, data, bounds=(-1.0, 1.0), rng=rng)
+        shortest = _shortest_in_box(data.y[:, None] * (v @ W), X)
+        known = shortest.isfinite() & result.success
+        examples += int(shortest.isfinite().sum())
+        missed += int((shortest.isfinite() & ~result.success).sum())
+        excess = max(excess, float((result.norms / shortest - 1)[known].max()))
+    return {"examples": examples, "missed": missed, "largest_excess": excess}
+
+
+def _shortest_in_box(g: Tensor, X: Tensor) -> Tensor:
+    """min ‖δ‖ with g·(x + δ) ≤ 0 and x + δ in [-1, 1]; the corner -sign(g) does, unless g is 0."""
+    heights, small, large = (g * X).sum(1, keepdim=True), torch.zeros(len(X), 1, dtype=X.dtype), 1e9
+    for _ in range(200):
+        middle = (small + large) / 2
+        reached = heights + (g * (-middle * g).clamp(-1 - X, 1 - X)).sum(1, keepdim=True) <= 0
+        small, large = torch.where(reached, small, middle), torch.where(reached, middle, large)
+    norms = (-large * g).clamp(-1 - X, 1 - X).norm(dim=1)
+    return torch.where(g.abs().sum(1) > 0, norms, torch.inf)
+
+
 def show(result: dict[str, Any]) -> None:
     print(f"{'attack':32} {'mean norm':>10} {'flipped':>8} {'seconds':>9} {'x ours':>8} {'longer than ours':>17}")
     for row in result["foolbox"]["rows"]:
@@ -148,6 +180,8 @@ def show(result: dict[str, Any]) -> None:
     print(f"exact ray against steps of 0.001, d = {scanned['dim']}, width {scanned['width']}: ", end="")
     print(f"{scanned['speedup']:.1f} times as fast (all examples in one batch: {scanned['speedup_over_batched']:.1f})")
     low, high = scanned["scan_excess_smallest"], scanned["scan_excess_largest"]
+    box = result["box"]
+    print(f"in a box: {box['missed']} of {box['examples']} flips missed, at most {box['largest_excess']:.1e} longer")
     print(f"the scan's step is longer by {low:.1e} to {high:.1e} (mean step {scanned['mean_step']:.4f})")
 
 
@@ -165,6 +199,7 @@ def main() -> None:
     result = {
         **sizes,
         "foolbox": against_foolbox(**sizes, rounds=arguments.rounds, seed=arguments.seed),
+        "box": in_a_box(networks=300),
         "scan": against_scan(arguments.width, arguments.examples, rounds=3, seed=arguments.seed),
     }
     if arguments.json == "-":

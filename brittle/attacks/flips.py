@@ -1,10 +1,12 @@
 """Where rays x + t u flip: exact for ReLU networks, by bracketed bisection for any other."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from brittle.attacks.intervals import Intervals
-from brittle.attacks.pieces import EPSILON, Pieces, is_piecewise_linear, pieces
+from brittle.attacks.pieces import Pieces, is_piecewise_linear, pieces
 from brittle.attacks.precision import double
 from brittle.attacks.scan import scanned_flips, scanned_intervals
 from brittle.attacks.walk import rays_at_once
@@ -12,6 +14,8 @@ from brittle.common.errors import require
 from brittle.networks import Deep, Network, TwoLayer
 
 CHUNK = 2**21  # pieces held at once
+CLEAR = 4  # units of rounding that a measured margin lies below zero
+REACH = 1e-3  # of the flip's length and the example's: the longest step past a flip
 
 
 def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf) -> Tensor:
@@ -52,33 +56,27 @@ def flip_intervals(
     return Intervals(len(X), ray, start, stop)
 
 
-def beyond(
-    network: Network,
-    X: Tensor,
-    y: Tensor,
-    directions: Tensor,
-    flips: Tensor,
-    limit: Tensor,
-    margins: Tensor | None = None,
-) -> Tensor:
+def beyond(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 
     At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles, until
-    the margin is so far below zero that the rounding of another batch size would not lift it again. `margins` are
-    those of X, where they are known.
+    the margin is so far below zero that the rounding of another batch size or processor would not lift it again; where
+    it never is, the first size with a negative margin has to do.
     """
-    sizes = torch.where(flips.isfinite(), flips, torch.inf)
+    sizes, first = torch.where(flips.isfinite(), flips, torch.inf), torch.full_like(flips, torch.inf)
     pending = (sizes.isfinite() & (directions != 0).any(1)).nonzero()[:, 0]
-    unit = EPSILON * (flips + X.norm(dim=1) / directions.norm(dim=1).clamp(min=1e-300))
-    clear = 32 * EPSILON * (network.margins(X, y) if margins is None else margins).abs()
-    for doubling in range(34):
-        points = X[pending] + sizes[pending, None] * directions[pending]
-        pending = pending[~(network.margins(points, y[pending]) < -clear[pending])]
+    epsilon = torch.finfo(network.dtype).eps
+    unit = epsilon * (flips + X.norm(dim=1) / directions.norm(dim=1).clamp(min=1e-300))
+    clear = torch.zeros_like(flips)
+    clear[pending] = CLEAR * network.rounding(X[pending] + sizes[pending, None] * directions[pending])
+    for doubling in range(int(math.log2(REACH / epsilon))):
+        margins = network.margins(X[pending] + sizes[pending, None] * directions[pending], y[pending])
+        first[pending] = torch.where(margins < 0, torch.minimum(first[pending], sizes[pending]), first[pending])
+        pending = pending[~(margins < -clear[pending])]
         if not len(pending):
-            return sizes
+            break
         sizes[pending] = torch.minimum(flips[pending] + unit[pending] * 2.0**doubling, limit[pending])
-    at_limit = network.margins(X[pending] + sizes[pending, None] * directions[pending], y[pending]) < 0
-    sizes[pending[~at_limit]] = torch.inf
+    sizes[pending] = first[pending]
     return sizes
 
 

@@ -1,13 +1,14 @@
 """The search for shorter and shorter flips that the minimum-norm attack conducts."""
 
+import math
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from brittle.attacks.base import Target
-from brittle.attacks.flips import CHUNK, beyond, first_flip_of_right
-from brittle.attacks.kinks import Fold
+from brittle.attacks.flips import CHUNK, CLEAR, beyond, first_flip_of_right
+from brittle.attacks.kinks import DEPTH, Fold
 from brittle.attacks.pgd import PGD
 from brittle.attacks.pieces import EPSILON
 from brittle.attacks.region import region_bounds
@@ -17,6 +18,7 @@ from brittle.networks import Deep, TwoLayer
 PIVOTS = 100
 FEW_DIMENSIONS = 32
 SEEKING_STEPS = 30
+SEEKING_STARTS = 16  # at random points of the box
 WALKING_STEPS = 20
 STEP = 1e-12  # a flip that is shorter by less than this share is the same flip
 
@@ -55,7 +57,7 @@ class Search:
         margins = self.target.margins[rows, None]
         low, high = self.target.bounds
         for excess in (1.01, 2.0, 1e9):
-            goals = _projected_in_box(gradients, -excess * margins, low - X, high - X)
+            goals = projected_in_box(gradients, -excess * margins, low - X, high - X)
             self._try(rows, _unit(goals), self.norms[rows])
 
     def walk(self) -> None:
@@ -71,21 +73,31 @@ class Search:
 
     def seek(self) -> None:
         """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
+        self._walk_down(torch.zeros_like(self.target.X))
+        rows = self.norms.isinf().nonzero()[:, 0]
+        if len(rows):
+            target = replace(self.target, data=self.target.data.take(rows))
+            attempt = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit)._run(target)
+            self._try(rows, attempt.direction, self.norms[rows])
+        low, high = self.target.bounds or (-torch.inf, torch.inf)
+        for _ in range(SEEKING_STARTS if math.isfinite(high - low) else 0):
+            points = torch.rand(self.target.X.shape, generator=self.target.rng, dtype=torch.float64)
+            self._walk_down(self.subspace.project(low + (high - low) * points - self.target.X))
+
+    def _walk_down(self, start: Tensor) -> None:
+        """From x + start (n, dim), by Polyak's steps inside the box, for the rows without a flip."""
         rows = self.norms.isinf().nonzero()[:, 0]
         if not len(rows):
             return
-        X, y, delta = self.target.X[rows], self.target.y[rows], torch.zeros_like(self.target.X[rows])
+        X, y, delta = self.target.X[rows], self.target.y[rows], start[rows]
         goal = -0.02 * self.target.margins[rows, None]
         for _ in range(SEEKING_STEPS):
             gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
             above = (self.target.network.margins(X + delta, y)[:, None] - goal).clamp(min=0)
             delta = delta - above * gradients / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
+            if self.subspace.free:  # clipping would leave a subspace
+                delta = self.target.clip(delta, rows)
         self._try(rows, _unit(torch.where(delta.isfinite().all(1, keepdim=True), delta, 0.0)), self.norms[rows])
-        rows = rows[self.norms[rows].isinf()]
-        if len(rows):
-            target = replace(self.target, data=self.target.data.take(rows))
-            found = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit)._run(target)
-            self._try(rows, found.direction, self.norms[rows])
 
     def descend(self) -> None:
         """Go from every flip to the shortest point of the plane that touches the margin there."""
@@ -114,10 +126,15 @@ class Search:
 
     def perturbations(self) -> tuple[Tensor, Tensor]:
         """Just beyond the flips, where the margin is measured below zero; 0 where there is no flip."""
-        limits = self.target.limits(self.rays, self.limit)
-        X, y = self.target.X, self.target.y
-        sizes = beyond(self.target.network, X, y, self.rays, self.norms, limits, self.target.margins)
-        return torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * self.rays, self.rays
+        rows = torch.arange(len(self.rays))
+        return self._past(rows, self.rays, self.norms)[0], self.rays
+
+    def _past(self, rows: Tensor, rays: Tensor, flips: Tensor) -> tuple[Tensor, Tensor]:
+        """Perturbations just beyond the flips, inside the box, and whether they are measured to flip."""
+        X, y, limits = self.target.X[rows], self.target.y[rows], self.target.limits(rays, self.limit, rows)
+        sizes = beyond(self.target.network, X, y, rays, flips, limits)
+        moves = self.target.clip(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rows)
+        return moves, sizes.isfinite() & (self.target.network.margins(X + moves, y) < 0)
 
     def _shorten_at_kinks(self, network: TwoLayer, rounds: int) -> Tensor:
         """Go to the shortest flip with these concave neurons active, then with those active there, and so on."""
@@ -166,12 +183,14 @@ class Search:
 
     def _linearised(self, rows: Tensor) -> Tensor:
         """The shortest δ' on the plane that touches the margin at δ, within the box where there is one."""
-        X, y, delta = self.target.X[rows], self.target.y[rows], self.norms[rows, None] * self.rays[rows]
-        gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+        network, X, y = self.target.network, self.target.X[rows], self.target.y[rows]
+        delta = self.norms[rows, None] * self.rays[rows]
+        gradients = self.subspace.project(network.margin_gradients(X + delta, y).double())
         along = (gradients * delta).sum(1, keepdim=True)
         if self.target.bounds is not None and self.subspace.free:
             low, high = self.target.bounds
-            goal = _projected_in_box(gradients, along, low - X, high - X)
+            depth = DEPTH * self.target.margins[rows].abs() + 16 * CLEAR * network.rounding(X + delta)
+            goal = projected_in_box(gradients, along - depth[:, None], low - X, high - X)
         else:
             goal = gradients * along / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
         return torch.where(along < 0, goal, delta)
@@ -182,6 +201,8 @@ class Search:
         limits = torch.minimum(self.target.limits(rays, self.limit, rows), limit)
         flips = first_flip_of_right(self.target.network, X, y, rays, limits)
         better = flips < self.norms[rows] * (1 - STEP) - 64 * EPSILON * X.norm(dim=1)
+        if self.target.bounds is not None:  # the box may end just where the margin is zero
+            better[better.clone()] = self._past(rows[better], rays[better], flips[better])[1]
         self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
 
 
@@ -190,12 +211,19 @@ def _unit(vectors: Tensor) -> Tensor:
     return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
 
 
-def _projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
-    """The shortest δ of the box with g·δ ≤ along: clip(-λ g) for the smallest λ that reaches it, by bisection."""
-    small = torch.zeros_like(along)
-    large = (torch.maximum(-low, high) / g.abs().clamp(min=1e-300)).max(1, keepdim=True).values.clamp(max=1e12)
-    for _ in range(100):
-        middle = (small + large) / 2
-        reached = (g * (-middle * g).clamp(low, high)).sum(1, keepdim=True) <= along
-        small, large = torch.where(reached, small, middle), torch.where(reached, middle, large)
-    return (-large * g).clamp(low, high)
+def projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The shortest δ of the box with g·δ ≤ along < 0: clip(-λ g) for the smallest λ that reaches it, or the corner.
+
+    Coordinate j stops at its wall when λ = wall_j/|g_j|; between two stops g·clip(-λ g) is linear in λ.
+    """
+    steep = g.abs()
+    wall = torch.where(g > 0, -low, torch.where(g < 0, high, 0.0))
+    stops, order = (wall / steep.clamp(min=1e-300)).sort(1)
+    steep, wall = steep.gather(1, order), wall.gather(1, order)
+    moving = steep.square().flip(1).cumsum(1).flip(1)  # before each stop, that coordinate among them
+    stopped = torch.nn.functional.pad((steep * wall).cumsum(1), (1, -1))
+    reached = stopped + stops * moving >= -along
+    first = torch.where(reached.any(1), reached.to(torch.uint8).argmax(1), -1)[:, None] % g.shape[1]
+    rate = (-along - stopped.gather(1, first)) / moving.gather(1, first).clamp(min=1e-300)
+    rate = torch.minimum(rate.clamp(min=0), stops.gather(1, first))
+    return (-rate * g).clamp(low, high)

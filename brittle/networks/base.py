@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from brittle.common.errors import InputError, require
 
 WORKING_BYTES = 256 * 2**20
+UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was added up
 
 
 class Network(ABC):
@@ -72,6 +73,14 @@ class Network(ABC):
         self.check(X)
         logits = self.logits(X)
         return logits.sign() if self.classes == 1 else logits.argmax(1)
+
+    def rounding(self, X: Tensor) -> Tensor:
+        """One unit of rounding in the logits of every row, (n,): a sum's terms count, not what is left of them."""
+        return torch.finfo(self.dtype).eps * self._magnitudes(X).double()
+
+    def _magnitudes(self, X: Tensor) -> Tensor:
+        """The sum of the absolute values of a logit's terms; what is known from outside is only the largest |logit|."""
+        return UNSEEN_TERMS * self.logits(X).abs().reshape(len(X), self.classes).amax(1)
 
     def accuracy(self, X: Tensor, y: Tensor) -> float:
         return float((self.margins(X, y) > 0).double().mean())

@@ -79,6 +79,10 @@ class Deep(Network):
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
         return in_chunks(self._logit_gradients, self._row_bytes, X, weights)
 
+    def _magnitudes(self, X: Tensor) -> Tensor:
+        positive = Deep(tuple(W.abs() for W in self.weights), tuple(b.abs() for b in self.biases))
+        return positive.logits(X.abs()).reshape(len(X), self.classes).amax(1)
+
     def _logits(self, X: Tensor) -> Tensor:
         values = self.preactivations(X)[-1]
         return values[:, 0] if self.classes == 1 else values

@@ -74,6 +74,9 @@ class TwoLayer(Network):
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
         return in_chunks(self._logit_gradients, self._row_bytes, X, weights)
 
+    def _magnitudes(self, X: Tensor) -> Tensor:
+        return TwoLayer(self.W.abs(), self.b.abs(), self.v.abs(), self.c.abs()).logits(X.abs())
+
     def _logits(self, X: Tensor) -> Tensor:
         return self.preactivations(X).relu_() @ self.v + self.c
 

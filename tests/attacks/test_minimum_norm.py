@@ -6,13 +6,17 @@ import cvxpy
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from brittle.attacks import MinimumNorm, Restriction, first_flip, pixels
+from brittle.attacks.search import projected_in_box
 from brittle.networks import PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Data
 
 DOUBLE = torch.float64
+HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
 
 
 def drawn(dim, width, examples, seed=0, depth=1, outputs=1):
@@ -154,20 +158,75 @@ def test_pixels_outside_the_mask_stay_as_they_are():
     assert (result.perturbations[:, mask == 0] == 0).all()
 
 
-def test_in_a_box_it_is_no_longer_than_a_solver_says():
-    """One linear piece (all neurons active): min ‖δ‖ s.t. g·δ ≤ -f in a box has one answer."""
-    rng = torch.Generator().manual_seed(7)
+def linear_in_a_box(seed):
+    """One linear piece (all neurons active, terms of a hundred that cancel) and examples of the box [-1, 1]^5."""
+    rng = torch.Generator().manual_seed(seed)
     W, v = torch.randn(6, 5, generator=rng, dtype=DOUBLE), torch.randn(6, generator=rng, dtype=DOUBLE)
     network = TwoLayer(W, torch.full((6,), 100.0, dtype=DOUBLE), v, -100 * v.sum())
     X = 2 * torch.rand(8, 5, generator=rng, dtype=DOUBLE) - 1
-    data = Data(X, network.logits(X).sign())
+    return network, Data(X, network.logits(X).sign())
+
+
+def test_in_a_box_it_is_no_longer_than_a_solver_says():
+    """min ‖δ‖ s.t. g·δ ≤ -f in a box has one answer."""
+    network, data = linear_in_a_box(7)
     result = MinimumNorm().run(network, data, bounds=(-1.0, 1.0))
-    gradient = (W.T @ v).numpy()
+    gradient = (network.W.T @ network.v).numpy()
     for row in range(8):
         delta = cvxpy.Variable(5)
-        y, x = float(data.y[row]), X[row].numpy()
+        y, x = float(data.y[row]), data.X[row].numpy()
         limits = [y * (gradient @ (x + delta)) <= 0, x + delta <= 1, x + delta >= -1]
         problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.norm(delta)), limits)
         problem.solve(solver=cvxpy.CLARABEL)
         assert result.success[row]
-        assert float(result.norms[row]) == pytest.approx(problem.value, rel=1e-5)
+        assert float(result.norms[row]) == pytest.approx(problem.value, rel=1e-5)  # the solver's own accuracy
+
+
+def test_in_a_box_every_flip_is_a_measured_step_past_the_boundary():
+    """A corner of the box flips every example; the attack stays inside the box and the flip survives other batches."""
+    for seed in range(40):
+        network, data = linear_in_a_box(seed)
+        corners = -(data.y[:, None] * (network.v @ network.W)).sign()
+        assert (network.margins(corners, data.y) < -1e-6).all()
+        result = MinimumNorm().run(network, data, bounds=(-1.0, 1.0))
+        moved = data.X + result.perturbations
+        assert result.success.all()
+        assert moved.abs().max() <= 1
+        alone = [float(network.margins(x[None], y[None])) for x, y in zip(moved, data.y, strict=True)]
+        assert max(alone) < 0
+
+
+@pytest.mark.parametrize(("depth", "outputs"), [(1, 1), (2, 1), (1, 3), (3, 4)])
+def test_in_a_box_it_flips_whatever_random_points_flip(depth, outputs):
+    bounds, flippable = (-1.0, 1.0), 0
+    for seed in range(5):
+        network, data = drawn(4, 12, 8, seed, depth, outputs)
+        data = Data(data.X.clamp(*bounds), data.y)
+        rng = torch.Generator().manual_seed(seed)
+        points = 2 * torch.rand(4000, 4, generator=rng, dtype=DOUBLE) - 1
+        points = torch.cat([points, points.sign()])
+        result = MinimumNorm().run(network, data, bounds=bounds, rng=rng)
+        for row, y in enumerate(data.y):
+            flips = bool((network.margins(points, y.expand(len(points))) < -1e-9).any())
+            flippable += flips
+            assert result.success[row] or not flips
+    assert flippable > 5
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(numbers=st.lists(st.tuples(HUNDREDTHS, HUNDREDTHS, HUNDREDTHS), min_size=1, max_size=6))
+def test_the_projection_in_a_box_is_that_of_a_bisection(numbers):
+    """clip(-λ g) with g·clip(-λ g) = along: λ by bisection, an independent way to the same point."""
+    g, low, high = (torch.tensor(column, dtype=DOUBLE)[None] for column in zip(*numbers, strict=True))
+    low, high = -low.abs(), high.abs()
+    reach = float((g * torch.where(g > 0, low, high)).sum())
+    for along in (0.3 * reach, 0.9 * reach):
+        small, large = 0.0, 1e9
+        for _ in range(200):
+            middle = (small + large) / 2
+            value = float((g * (-middle * g).clamp(low, high)).sum())
+            small, large = (small, middle) if value <= along else (middle, large)
+        goal = projected_in_box(g, torch.tensor([[along]], dtype=DOUBLE), low, high)
+        assert ((goal >= low) & (goal <= high)).all()
+        assert float((g * goal).sum()) == pytest.approx(along, rel=1e-9, abs=1e-12)
+        torch.testing.assert_close(goal, (-large * g).clamp(low, high), rtol=1e-6, atol=1e-9)
