@@ -11,9 +11,9 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.settings import Clusters, Data, Sphere
 from brittle.settings.orthogonal import halves
-from brittle.theorems.base import Instance
 from brittle.theorems.check import Verdict, check_instance
 from brittle.theorems.frei2023.instances import examples_needed
+from brittle.theorems.instance import Instance
 from brittle.theorems.registry import find
 from brittle.theorems.solved import kkt_network
 from brittle.theorems.vardi2022.instances import sphere_at_its_limit

@@ -14,28 +14,31 @@ from scipy import stats
 from brittle.common.errors import InputError
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from brittle.theorems import THEOREMS, Outcome, Theorem, check, check_default, check_many, find
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    LONGEST,
-    Comparison,
-    Instance,
-    Promise,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
+from brittle.theorems import (
+    THEOREMS,
+    LikelyClaim,
+    Outcome,
+    ScalingClaim,
+    Theorem,
+    check,
+    check_default,
+    check_many,
+    find,
 )
-from brittle.theorems.check import clopper_pearson, judge_trials, measure
+from brittle.theorems.check import measure
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.intervals import clopper_pearson
 from brittle.theorems.melamed2023 import LargeGradient
 from brittle.theorems.scaling import Scaling, fitted
+from brittle.theorems.trials import judge_trials
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 DATA = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
 @dataclass(frozen=True)
-class Toy(Theorem):
+class Toy(LikelyClaim):
     """value ≤ 1, supposing that size ≤ 10 and that weight ≥ 0."""
 
     id = "toy2024/1"
@@ -67,12 +70,21 @@ class Toy(Theorem):
 
 
 @dataclass(frozen=True)
-class Growth(Toy):
+class Growth(ScalingClaim):
     id = "toy2024/2"
-    explicit_constants = False
+    claim = "the value grows as d²"
+    applies_to = "anything"
 
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
+    size: float = 1.0
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield at_most("size", self.size, 10)
+
+    def witness(self, instance: Instance) -> Witness:
+        return Witness({"value": 0.5})
+
+    def default(self, rng: torch.Generator) -> Instance:
+        return Instance(DATA)
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
         return (fitted("value", "d", 2.0, [1, 2, 4], [3, 12, 48]),)

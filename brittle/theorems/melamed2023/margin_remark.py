@@ -10,7 +10,10 @@ from torch import Generator
 from torch.nn import functional
 
 from brittle.settings import Data, Truth
-from brittle.theorems.base import Comparison, Instance, Promise, Theorem, Witness, at_least, promise_at_most
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.witness import Witness
 
 SLOPE = "ln |L'(log² d)|"
 PRINTED = "relative deviation of |L'(q)| from q e^(-q)/(1+e^(-q)) at q = log² d"
@@ -34,9 +37,8 @@ class Slope(Theorem):
     def witness(self, instance: Instance) -> Witness:
         at = math.log(instance.data.dim) ** 2
         q = torch.tensor(at, dtype=torch.float64, requires_grad=True)
-        functional.softplus(-q).backward()
-        assert q.grad is not None
-        slope = float(q.grad.abs())
+        (derivative,) = torch.autograd.grad(functional.softplus(-q), q)
+        slope = float(derivative.abs())
         printed = at * math.exp(-at) / (1 + math.exp(-at))
         return Witness({SLOPE: math.log(slope), PRINTED: abs(slope / printed - 1)})
 
@@ -47,12 +49,10 @@ class VanishingSlope(Slope):
 
     id: ClassVar = "melamed2023/R3.1"
     claim: ClassVar = "at a margin of log² d the loss has a slope of at most d^(-log d): training all but stops"
+    note: ClassVar = "the paper's |L'(q)| has a spurious factor q (see melamed2023/R3.1-printed); the conclusion stands"
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(SLOPE, -(math.log(instance.data.dim) ** 2))]
-
-    def note(self) -> str:
-        return "the paper's |L'(q)| has a spurious factor q (see melamed2023/R3.1-printed); the conclusion stands"
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,10 @@ from torch import Generator
 from brittle.margin import residual
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Sphere
-from brittle.theorems.base import (
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.witness import Witness
 from brittle.training import Exponential, Flow, Logistic, LogLoss, LossFunction, PathPoint
 
 FALL = "largest relative fall of γ̃"
@@ -40,6 +34,10 @@ class FlowFindsKKT(Theorem):
     id: ClassVar = "vardi2022/2.1"
     claim: ClassVar = "once Σ e^{-q} < 1, flow tends to a KKT direction: γ̃ never falls, the loss vanishes, ‖θ‖ grows"
     applies_to: ClassVar = "two-layer networks that classify every example, under gradient flow"
+    note: ClassVar = (
+        "The paper asks L < 1 for both losses. For the logistic loss with the natural logarithm one wrong example "
+        "costs ln 2 = 0.693, so L < ln 2 is what gives q > 0 (with log base 2 the printed 1 is right)."
+    )
 
     dim: int = 60
     examples: int = 6
@@ -72,7 +70,8 @@ class FlowFindsKKT(Theorem):
         end = training.network
         assert isinstance(end, TwoLayer)
         falls, gaps = _falls(training.path), [_gap(point) for point in training.path]
-        before, after = (residual(each, instance.data, margin_tolerance=SLACK) for each in (instance.two_layer, end))
+        ends = (instance.two_layer, end)
+        before, after = (residual(network, instance.data, margin_tolerance=SLACK) for network in ends)
         return Witness(
             {
                 FALL: max(falls, default=0.0),
@@ -92,12 +91,6 @@ class FlowFindsKKT(Theorem):
         start = PyTorch().draw(self.dim, self.width, rng)
         training = Flow(until=LogLoss(-1.0), loss=self._loss).train(start, data)
         return Instance(data, training.network)
-
-    def note(self) -> str:
-        return (
-            "The paper asks L < 1 for both losses. For the logistic loss with the natural logarithm one wrong example "
-            "costs ln 2 = 0.693, so L < ln 2 is what gives q > 0 (with log base 2 the printed 1 is right)."
-        )
 
 
 def _falls(path: tuple[PathPoint, ...]) -> list[float]:
