@@ -103,7 +103,6 @@ class LinearlySeparable(FreshClaim):
 
     id: ClassVar = "frei2023/L2.1"
     claim: ClassVar = "y = sign(u·x) for a fresh example with probability ≥ 1 - 2d^{1-ln(d)/2}, u = Σ y^(q) μ^(q)"
-    applies_to: ClassVar = "clusters under Assumption 2.2"
 
     def rate(self, constants: ClusterConstants) -> float:
         return constants.misplaced

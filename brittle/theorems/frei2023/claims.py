@@ -4,29 +4,33 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from torch import Generator, Tensor
 
-from brittle.theorems.base import Failures, LikelyClaim, Theorem
+from brittle.theorems.base import Failures, LikelyClaim
 from brittle.theorems.comparison import Comparison
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, fresh
 from brittle.theorems.frei2023.instances import cluster_data
 from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import AboutData
 
 
 @dataclass(frozen=True)
-class ClusterClaim(Theorem):
+class ClusterClaim(AboutData):
     """A statement about data under Assumption 2.2.
 
     The default instance has `clusters` of noise `noise` in R^`dim`, with `test` fresh examples and no network.
     """
+
+    applies_to: ClassVar = "clusters under Assumption 2.2"
 
     dim: int = 570
     clusters: int = 2
     noise: float = 1 / math.sqrt(570)
     test: int = 1000
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from assumption(self.groups(instance))
 
     def default(self, rng: Generator) -> Instance:

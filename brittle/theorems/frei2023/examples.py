@@ -11,12 +11,12 @@ from torch import Generator
 from brittle.attacks import flip_intervals
 from brittle.settings import Clusters, Data, Truth
 from brittle.settings.orthogonal import halves
-from brittle.theorems.base import ScalingClaim, Theorem
+from brittle.theorems.base import ScalingClaim
 from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, fresh, largest_clusters
 from brittle.theorems.frei2023.instances import cluster_data, cluster_instance
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.kkt_proof import kkt_point_up_to
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.scaling import Scaling, fitted
 from brittle.theorems.solved import kkt_network
 from brittle.theorems.vardi2022.groups import ExampleGroups
@@ -114,7 +114,7 @@ class QuarterPower(Growth):
 
 
 @dataclass(frozen=True)
-class NoNoise(Theorem):
+class NoNoise(AtKKTPoint):
     """At σ = 0 the examples are the means, Δ = 0, η1 is that of vardi2022/4.1, and η2 is larger by
     3(3d+1)(1-2c')/(2(1-3c')(cc'+1)(d+1)), which lies between 3 and 36/7 as c' ≤ 1/10.
     """
@@ -127,12 +127,11 @@ class NoNoise(Theorem):
     clusters: int = 52
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
         groups = ClusterGroups(instance.data)
         yield from assumption(groups)
         deviation = float(torch.linalg.vector_norm(groups.noises, dim=1).max())
         yield at_most("largest ‖x - μ‖", deviation, 1e-9 * math.sqrt(instance.data.dim))
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [

@@ -18,7 +18,7 @@ from brittle.theorems.frei2023.groups import ClusterConstants, fresh
 from brittle.theorems.frei2023.instances import cluster_instance
 from brittle.theorems.frei2023.properties import Property, ordinary, p1, p2, p3, p4, p5, p6
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import kkt_point_up_to
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.witness import Witness
 
 
@@ -26,11 +26,10 @@ from brittle.theorems.witness import Witness
 class Lemma(ClusterClaim):
     """What the lemmas share: Assumption 2.2, and the `properties` of the training set that their proofs use."""
 
-    applies_to: ClassVar = "clusters under Assumption 2.2"
     properties: ClassVar[tuple[Property, ...]] = ()
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from super().hypotheses(instance)
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().about_data(instance)
         for check in self.properties:
             yield from check(self.groups(instance))
 
@@ -45,16 +44,12 @@ class Lemma(ClusterClaim):
 
 
 @dataclass(frozen=True)
-class KKTLemma(Lemma):
+class KKTLemma(Lemma, AtKKTPoint):
     """A lemma about a KKT point, which the network must be up to `kkt_tolerance`."""
 
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
 
     kkt_tolerance: float = 1e-6
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from super().hypotheses(instance)
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
 
     def default(self, rng: Generator) -> Instance:
         return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
@@ -64,12 +59,10 @@ class KKTLemma(Lemma):
 class FreshLemma(KKTLemma):
     """A lemma about ordinary fresh examples, of which there must be one."""
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        *about_data, about_network = super().hypotheses(instance)
-        yield from about_data
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().about_data(instance)
         count = ordinary(self.groups(instance), fresh(instance)).sum()
         yield at_least("ordinary fresh examples (Lemma A.13)", int(count), 1)
-        yield about_network
 
 
 @dataclass(frozen=True)

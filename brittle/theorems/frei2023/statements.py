@@ -14,7 +14,7 @@ from brittle.theorems.frei2023.claims import FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
 from brittle.theorems.frei2023.instances import cluster_instance, robust_network
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import kkt_point_up_to
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.pattern import RADIUS, pattern_radius
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
@@ -22,7 +22,7 @@ FLIPPED = "share of fresh examples that flip"
 
 
 @dataclass(frozen=True)
-class KKTClaim(LikelyClaim):
+class KKTClaim(AtKKTPoint, LikelyClaim):
     """What Theorems 3.1 and 4.2 share: ε = `error`, δ = `failure`, and a KKT point up to `kkt_tolerance`.
 
     The default instance has `clusters` of noise `noise` in R^`dim`, with `test` fresh examples. The probability that
@@ -39,15 +39,11 @@ class KKTClaim(LikelyClaim):
     test: int = 1000
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
         groups = ClusterGroups(instance.data)
         yield from assumption(groups)
         yield enough_examples(groups)
-        yield from self._sizes(len(instance.data), instance.data.dim)
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
-
-    def _sizes(self, n: int, d: int) -> Iterator[Comparison]:
-        delta = self.failure
+        n, d, delta = len(instance.data), instance.data.dim, self.failure
         yield at_most("1/δ", 1 / delta, _power(math.log(d) - 1, d) / 3)
         yield at_most("examples, for the norms", n, math.sqrt(delta / 3) * _power(d / 32, math.e))
         yield at_most("examples, for the inner products", n, math.sqrt(delta) / 3 * _power(math.log(d) / 4, d))
@@ -96,7 +92,6 @@ class RobustClusterNetworkExists(FreshClaim):
 
     id: ClassVar = "frei2023/4.1"
     claim: ClassVar = "width k suffices for margin ≥ 1 and radius ≥ √d/4 at a fresh example, w.p. ≥ 1-2d^{1-ln(d)/2}"
-    applies_to: ClassVar = "clusters under Assumption 2.2"
     note: ClassVar = "The paper states √d/8; its proof works up to √d/4, which is what is checked."
 
     def rate(self, constants: ClusterConstants) -> float:

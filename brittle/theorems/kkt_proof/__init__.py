@@ -30,10 +30,12 @@ the sum of each cluster from above (A.10) and so from below (A.11), which would 
 
 from brittle.theorems.kkt_proof.constants import ProofConstants
 from brittle.theorems.kkt_proof.groups import RADIUS_TOLERANCE, Groups
-from brittle.theorems.kkt_proof.steps import Dip, Direction, Opening, Room, Step, kkt_point_up_to
+from brittle.theorems.kkt_proof.steps import AboutData, AtKKTPoint, Dip, Direction, Opening, Room, Step
 
 __all__ = [
     "RADIUS_TOLERANCE",
+    "AboutData",
+    "AtKKTPoint",
     "Dip",
     "Direction",
     "Groups",
@@ -41,5 +43,4 @@ __all__ = [
     "ProofConstants",
     "Room",
     "Step",
-    "kkt_point_up_to",
 ]

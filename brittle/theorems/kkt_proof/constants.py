@@ -11,10 +11,11 @@ class ProofConstants(ABC):
     """The numbers of the chain; each paper adds its own Δ, `before`, `mass` and bound on ‖z‖.
 
     `dim` is d, `groups` k, `coherence` p, `balance` c: the share of the rarer label among the groups. The paper asks
-    that c' ≤ 1/`inverse_share`.
+    that c' ≤ 1/`inverse_share`, and `before` is the largest y N(x) of an admitted example.
     """
 
     inverse_share: ClassVar[int]
+    before: ClassVar[float]
 
     dim: float
     groups: int
@@ -25,11 +26,6 @@ class ProofConstants(ABC):
     @abstractmethod
     def spread(self) -> float:
         """Δ: how far the inner product of two examples may be from that of their centres."""
-
-    @property
-    @abstractmethod
-    def before(self) -> float:
-        """The largest y N(x) of an admitted example."""
 
     @property
     @abstractmethod

@@ -1,6 +1,7 @@
 """The steps of the shared proof that are worded alike in both papers; a paper's lemma names its groups and examples."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from typing import ClassVar
 
 from torch import Tensor
@@ -12,9 +13,25 @@ from brittle.theorems.kkt_proof.groups import Groups
 from brittle.theorems.witness import Witness
 
 
-def kkt_point_up_to(tolerance: float, instance: Instance) -> Comparison:
-    """The supposition of every lemma but that on the room: the network is a KKT point, up to a relative residual."""
-    return at_most("distance from a KKT point", instance.kkt_distance, tolerance)
+class AboutData(Theorem):
+    """A statement that supposes something of the data alone."""
+
+    @abstractmethod
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        """What is supposed of the data."""
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from self.about_data(instance)
+
+
+class AtKKTPoint(AboutData):
+    """A statement about KKT points: the relative residual of the network must be at most `kkt_tolerance`."""
+
+    kkt_tolerance: float
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from self.about_data(instance)
+        yield at_most("distance from a KKT point", instance.kkt_distance, self.kkt_tolerance)
 
 
 class Step(Theorem):

@@ -7,17 +7,16 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from brittle.theorems import kkt_proof
-from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, promise_at_least, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import kkt_point_up_to
+from brittle.theorems.kkt_proof import AboutData, AtKKTPoint
 from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
 from brittle.theorems.vardi2022.instances import sphere_instance
 from brittle.theorems.witness import Witness
 
 
 @dataclass(frozen=True)
-class Lemma(Theorem):
+class Lemma(AboutData):
     """What the lemmas share: the suppositions of Theorem 4.1 on the data, and a sphere sampled in the span as default.
 
     `dim` and `examples` are the sizes of the default instance.
@@ -28,7 +27,7 @@ class Lemma(Theorem):
     dim: int = 100_000
     examples: int = 17
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from geometry(self.groups(instance))
 
     def default(self, rng: Generator) -> Instance:
@@ -44,16 +43,12 @@ class Lemma(Theorem):
 
 
 @dataclass(frozen=True)
-class KKTLemma(Lemma):
+class KKTLemma(Lemma, AtKKTPoint):
     """A lemma about a KKT point, which the network must be up to `kkt_tolerance`."""
 
     applies_to: ClassVar = "KKT points on nearly orthogonal examples of norm √d"
 
     kkt_tolerance: float = 1e-6
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from super().hypotheses(instance)
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
 
 
 @dataclass(frozen=True)

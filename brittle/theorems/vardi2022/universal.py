@@ -11,16 +11,16 @@ from torch import Generator
 
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.theorems.base import Solution, Theorem
+from brittle.theorems.base import Solution
 from brittle.theorems.comparison import Comparison, Promise, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import kkt_point_up_to
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
 from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, orthogonal_instance, robust_network
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 
-class Universal(Theorem):
+class Universal(AtKKTPoint):
     """z = (η1+η2) Σ y_i x_i over some of the examples takes each of these to margin ≤ -1.
 
     A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
@@ -29,6 +29,9 @@ class Universal(Theorem):
     @abstractmethod
     def chosen(self, instance: Instance) -> Data:
         """The examples that z is made of and flips."""
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from geometry(ExampleGroups(self.chosen(instance)))
 
     def bound(self, instance: Instance) -> list[Promise]:
         longest = ExampleGroups(self.chosen(instance)).constants.longest
@@ -63,10 +66,6 @@ class UniversalPerturbation(Universal):
     coherence: float = 0.0  # p; random inner products of this size where it is not 0
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from geometry(ExampleGroups(instance.data))
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
-
     def chosen(self, instance: Instance) -> Data:
         """All of them."""
         return instance.data
@@ -100,10 +99,9 @@ class UniversalPerturbationOnTheMargin(Universal):
     examples: int = 100
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        distance = kkt_point_up_to(self.kkt_tolerance, instance)
-        yield from geometry(ExampleGroups(self.chosen(instance))) if math.isfinite(distance.value) else ()
-        yield distance
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        """Nothing where an example is misclassified: none is on the margin then."""
+        yield from super().about_data(instance) if math.isfinite(instance.kkt_distance) else ()
 
     def chosen(self, instance: Instance) -> Data:
         """Those on the margin."""

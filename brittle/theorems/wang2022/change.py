@@ -31,33 +31,38 @@ def at_the_start(size: float, dim: int, width: int, chance: float) -> float:
 
 
 @dataclass(frozen=True)
-class FixedDirection(BallClaim):
-    """Φ = r·(∇f(x; W) - ∇f(x+δ; W)) for a fixed unit r and a fixed δ of size C1/√d, over all W in the ball.
-
-    Every neuron's share is bounded over the ball on its own, so that the measured value is at least the supremum.
-    `size_constant` is C1.
-    """
+class ChangeNearby(BallClaim):
+    """How much the gradient changes at one example within ‖δ‖ ≤ C1/√d; `size_constant` is C1."""
 
     gamma: float = 0.05
     examples: int = 1
-    steps: int = 0
     size_constant: float = 1.0
+
+    def size(self, dim: int) -> float:
+        """‖δ‖ at most."""
+        return self.size_constant / math.sqrt(dim)
+
+
+@dataclass(frozen=True)
+class FixedDirection(ChangeNearby):
+    """Φ = r·(∇f(x; W) - ∇f(x+δ; W)) for a fixed unit r and a fixed δ of size C1/√d, over all W in the ball.
+
+    Every neuron's share is bounded over the ball on its own, so that the measured value is at least the supremum.
+    """
+
+    steps: int = 0
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         ball = self.ball(instance)
         yield from super().hypotheses(instance)
-        size = self.size(ball)
+        size = self.size(ball.dim)
         yield at_most("1/d beside R√(2 ln d)", 1 / ball.dim, size * math.sqrt(2 * math.log(ball.dim)))
         logs = math.log(ball.width / self.gamma) * math.log(1 / self.gamma)
         yield at_least("dimension beside ln(m/γ)ln(1/γ)", ball.dim, logs)
 
-    def size(self, ball: Ball) -> float:
-        """‖δ‖."""
-        return self.size_constant / math.sqrt(ball.dim)
-
     def bound(self, instance: Instance) -> list[Promise]:
         ball, X = self.ball(instance), instance.data.X
-        moved = gradients(instance, displaced(X, self.size(ball)))
+        moved = gradients(instance, displaced(X, self.size(ball.dim)))
         anyway = float((gradients(instance, X).norm(dim=1) + moved.norm(dim=1)).max())
         return [promise_at_most(IN_DIRECTION, self.most(ball), trivial=anyway)]
 
@@ -67,7 +72,7 @@ class FixedDirection(BallClaim):
 
     def witness(self, instance: Instance) -> Witness:
         ball, X = self.ball(instance), instance.data.X
-        moved, r = displaced(X, self.size(ball)), torch.roll(X, 2, dims=1)
+        moved, r = displaced(X, self.size(ball.dim)), torch.roll(X, 2, dims=1)
         here = (r * (gradients(instance, X) - gradients(instance, moved))).sum(1)
         largest = {"largest r·(∇f(x) - ∇f(x+δ)) of the network": float(here.max())}
         return Witness({IN_DIRECTION: float(from_above(ball, moved, r).max()), **largest})
@@ -105,7 +110,7 @@ class PrintedFixedDirection(FixedDirection):
         share = (C0 + math.sqrt(t / 2)) / math.sqrt(m)
         flips = 3 * math.sqrt(share * (d + 4 * math.sqrt(d * math.log(8 * m / self.gamma))))
         along = 5 * (C0 + math.sqrt(t)) * math.sqrt(math.log(4 * m / self.gamma))
-        return at_the_start(self.size(ball), d, m, t) + C0 + flips + along
+        return at_the_start(self.size(ball.dim), d, m, t) + C0 + flips + along
 
 
 @dataclass(frozen=True)
@@ -120,7 +125,7 @@ class SoundFixedDirection(FixedDirection):
     def most(self, ball: Ball) -> float:
         t, m = math.log(4 / self.gamma), ball.width
         flips = 2 * (self.radius + math.sqrt(t / 2)) * math.sqrt(2 * math.log(8 * m / self.gamma))
-        return at_the_start(self.size(ball), ball.dim, m, t) + self.radius + flips
+        return at_the_start(self.size(ball.dim), ball.dim, m, t) + self.radius + flips
 
 
 def change_bound(dim: float, log_width: float, radius: float, size_constant: float) -> float:
@@ -131,11 +136,11 @@ def change_bound(dim: float, log_width: float, radius: float, size_constant: flo
 
 
 @dataclass(frozen=True)
-class GradientChange(BallClaim):
+class GradientChange(ChangeNearby):
     """‖∇f(x) - ∇f(x+δ)‖ ≤ 9(C1 d² ln²(md)√(ln d/d))^¼ + 15 d ln(md)/√m + 327 max(1,C0) C0 d^¼ for all ‖δ‖ ≤ C1/√d
     and all W in the ball, w.p. ≥ 1-γ, provided that m ≥ d^2.4 and d ≥ ln²(4/γ).
 
-    `size_constant` is C1; `directions` is how many δ are tried besides the gradient's own.
+    `directions` is how many δ are tried besides the gradient's own.
     """
 
     id: ClassVar = "wang2022/B.9"
@@ -150,9 +155,6 @@ class GradientChange(BallClaim):
 
     dim: int = 49
     width: int = 12_000
-    gamma: float = 0.05
-    examples: int = 1
-    size_constant: float = 1.0
     directions: int = 20
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
@@ -171,7 +173,7 @@ class GradientChange(BallClaim):
 
     def witness(self, instance: Instance) -> Witness:
         """Along the gradient, against it, and in a few fixed directions."""
-        X, size = instance.data.X, self.size_constant / math.sqrt(instance.data.dim)
+        X, size = instance.data.X, self.size(instance.data.dim)
         here = gradients(instance, X)
         shape = (self.directions, *X.shape)
         rays = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
