@@ -17,7 +17,7 @@ class Relation(enum.Enum):
 
 @dataclass(frozen=True)
 class Comparison(Result):
-    """A measured value beside its threshold.
+    """A measured `value` beside its threshold.
 
     `name` says what is measured, `relation` on which side of `threshold` the value must lie. `tolerance` is relative
     to max(1, |threshold|), for rounding where a theorem holds with equality.

@@ -29,7 +29,8 @@ from brittle.theorems.witness import Witness
 class Assumption(Theorem):
     """‖μ‖ = √d, σ ≤ 1, k(p + Δ + 1) ≤ (d - Δ + 1)/10 with Δ = 4σ√d ln d, and both labels.
 
-    `noise` is σ; `coherence` is p, and √d ln(d) stands for it where the means are random (vardi2022, Lemma 3.1).
+    `dim` is d, `clusters` k, `noise` σ; `coherence` is p, and √d ln(d) stands for it where the means are random
+    (`random_means`; vardi2022, Lemma 3.1).
     """
 
     id: ClassVar = "frei2023/A2.2"
@@ -130,7 +131,10 @@ class LinearlySeparable(FreshClaim):
 
 @dataclass(frozen=True)
 class OrdinaryTrainingSet(LikelyClaim):
-    """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too."""
+    """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too.
+
+    Default: `clusters` of noise `noise` in R^`dim`.
+    """
 
     id: ClassVar = "frei2023/P1-P6"
     claim: ClassVar = "the training set has P1-P6 with probability ≥ 1-(3n²d^{-ln(d)/2} + n²e^{-d/16} + d^{1-ln d})"

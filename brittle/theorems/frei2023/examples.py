@@ -34,7 +34,10 @@ class Growth(ScalingClaim):
 
 @dataclass(frozen=True)
 class Regimes(Growth):
-    """How much Assumption 2.2 admits as d grows; p = √d ln d stands for random means. Logarithms are divided out."""
+    """How much Assumption 2.2 admits as d grows; p = √d ln d stands for random means. Logarithms are divided out.
+
+    Fitted over the dimensions `dims`.
+    """
 
     id: ClassVar = "frei2023/Ex1"
     claim: ClassVar = "the assumption admits k = Õ(√d) at σ = 1, k = Õ(d) at σ = 1/√d, p = Õ(d) at k = Õ(1)"
@@ -86,7 +89,10 @@ class Sweep(Facts):
 
 @dataclass(frozen=True)
 class QuarterPower(Growth):
-    """‖z‖ depends on the means alone, so they are sampled in their span, k = √d/(60 ln d) of them, with no training."""
+    """‖z‖ depends on the means alone, so they are sampled in their span, k = √d/(60 ln d) of them, with no training.
+
+    Fitted over the dimensions `dims`.
+    """
 
     id: ClassVar = "frei2023/Ex2"
     claim: ClassVar = "at σ = 1 with as many random clusters as fit, ‖z‖ = Õ(d^{1/4})"
@@ -117,6 +123,8 @@ class QuarterPower(Growth):
 class NoNoise(AtKKTPoint):
     """At σ = 0 the examples are the means, Δ = 0, η1 is that of vardi2022/4.1, and η2 is larger by
     3(3d+1)(1-2c')/(2(1-3c')(cc'+1)(d+1)), which lies between 3 and 36/7 as c' ≤ 1/10.
+
+    Default: `clusters` orthogonal means in R^`dim`. `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
     id: ClassVar = "frei2023/limit"
@@ -163,7 +171,11 @@ class SolvedSweeps(Facts):
 
 @dataclass(frozen=True)
 class PerturbationScales(Growth):
-    """The smallest multiple of Σ y^(q) μ^(q) that flips every fresh example of solved KKT points, beside z."""
+    """The smallest multiple of Σ y^(q) μ^(q) that flips every fresh example of solved KKT points, beside z.
+
+    Fitted over the numbers of `clusters` at the first of the `dims`, and over the `dims` with the first number of
+    them; σ√d is `scaled_noise`, and there are `test` fresh examples.
+    """
 
     id: ClassVar = "frei2023/4.2-scaling"
     claim: ClassVar = "‖z‖ ~ √(d/k): the exponent is -1/2 in the number of clusters and +1/2 in the dimension"
@@ -171,7 +183,7 @@ class PerturbationScales(Growth):
 
     clusters: tuple[int, ...] = (2, 4, 8, 16)
     dims: tuple[int, ...] = (1000, 2000, 4000)
-    scaled_noise: float = 0.09  # σ√d
+    scaled_noise: float = 0.09
     test: int = 100
 
     def witness(self, instance: Instance) -> Witness:

@@ -120,7 +120,10 @@ class FromStart(Gradient):
 
 @dataclass(frozen=True)
 class SmallGradient(FromStart):
-    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16)."""
+    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16).
+
+    `beta` is β.
+    """
 
     id: ClassVar = "melamed2023/6.1"
     claim: ClassVar = "from a start N(0, β²) the gradient off the subspace is at most β√(2kℓ/m)"

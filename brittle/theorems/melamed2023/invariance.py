@@ -26,7 +26,10 @@ AS_GIVEN = "movement in the network as given"
 
 @dataclass(frozen=True)
 class Retrained(Theorem):
-    """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`)."""
+    """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`).
+
+    Default: `examples` of a subspace of R^`dim` of this `codimension`, and a network of this `width`; `rate` is η.
+    """
 
     dim: int = 30
     codimension: int = 20

@@ -21,7 +21,10 @@ PRINTED = "relative deviation of |L'(q)| from q e^(-q)/(1+e^(-q)) at q = log² d
 
 @dataclass(frozen=True)
 class Slope(Theorem):
-    """The slope of the logistic loss at the margin log² d (natural logarithm)."""
+    """The slope of the logistic loss at the margin log² d (natural logarithm).
+
+    `dim` is d.
+    """
 
     applies_to: ClassVar = "any data of dimension d ≥ 2; the logistic loss; no network"
 

@@ -33,7 +33,10 @@ def chance(dim: int, codimension: int, width: int) -> float:
 
 @dataclass(frozen=True)
 class Universal(LikelyClaim):
-    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at the points x0 that are held out, or at all where none is."""
+    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at the points x0 that are held out, or at all where none is.
+
+    Default: `examples` of a subspace of R^`dim` of this `codimension`, and a network of this `width`.
+    """
 
     applies_to: ClassVar = APPLIES
 
@@ -157,14 +160,17 @@ class UniversalPerturbation(Universal):
 
 @dataclass(frozen=True)
 class SmallUniversalPerturbation(Universal):
-    """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|)."""
+    """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|).
+
+    `codimension_share` is a, `against_share` is c.
+    """
 
     id: ClassVar = "melamed2023/C5.1"
     claim: ClassVar = "with ℓ = Θ(d) and k = Θ(m) a perturbation of length O(|N(x0)|) off the subspace flips x0"
     note: ClassVar = "the paper leaves the constant to O; this is the one that Theorem 5.1 gives for the chosen shares"
 
-    codimension_share: float = 0.5  # a
-    against_share: float = 0.1  # c
+    codimension_share: float = 0.5
+    against_share: float = 0.1
 
     def least_against(self, width: int) -> float:
         return max(1.0, self.against_share * width)

@@ -29,6 +29,9 @@ class FlowFindsKKT(Theorem):
 
     Convergence itself is a statement about t -> ∞: what is promised at every finite time is that γ̃ = -ln L/‖θ‖² does
     not fall and that min q stays within ln n of -ln L. The distance from a KKT point is measured at both ends.
+
+    Default: a network of width `width` on `examples` of the sphere in R^`dim`, with the exponential loss or, where
+    `logistic`, the other one. γ̃ may seem to fall by the share `fidelity`, which is the integrator's.
     """
 
     id: ClassVar = "vardi2022/2.1"
@@ -44,7 +47,7 @@ class FlowFindsKKT(Theorem):
     width: int = 40
     until: float = -1e3
     logistic: bool = False
-    fidelity: float = 1e-4  # of the integrator: γ̃ may seem to fall by this share
+    fidelity: float = 1e-4
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         q = instance.two_layer.margins(instance.data.X, instance.data.y)

@@ -27,7 +27,10 @@ class TwoSweeps(Facts):
 
 @dataclass(frozen=True)
 class Lengths(ScalingClaim):
-    """‖z‖ depends on the examples alone: orthogonal ones (n = d/3), and the sphere filled to its limit, in the span."""
+    """‖z‖ depends on the examples alone: orthogonal ones (n = d/3), and the sphere filled to its limit, in the span.
+
+    Default: spheres in the dimensions `dims`, orthogonal examples in `orthogonal_dims`.
+    """
 
     id: ClassVar = "vardi2022/Ex1"
     claim: ClassVar = "‖z‖ = O(1) for n = Θ(d) almost orthogonal examples, Õ(d^{1/4}) for random ones at the limit"

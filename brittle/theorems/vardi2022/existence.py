@@ -31,6 +31,8 @@ class RobustNetworkExists(Theorem):
 
     The radius is measured on the network that was built: within it the own neuron stays open and all others closed.
     An attack tries to do better.
+
+    Default: `examples` on the sphere in R^`dim`.
     """
 
     id: ClassVar = "vardi2022/3.1"
@@ -71,6 +73,8 @@ class SphereIsNearlyOrthogonal(LikelyClaim):
     """With n = d^k, the promise fails with probability at most n² d ((3/4)^{(d-3)/2} + d^{-ln(d)/4}).
 
     The proof needs d ≥ 6, and holds with the natural logarithm in ln(d)/√d, smaller than the printed log.
+
+    Default: `examples` on the sphere in R^`dim`.
     """
 
     id: ClassVar = "vardi2022/L3.1"
@@ -125,7 +129,10 @@ class SphereIsNearlyOrthogonal(LikelyClaim):
 
 @dataclass(frozen=True)
 class SmallerNormIsFragile(Theorem):
-    """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j."""
+    """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j.
+
+    Default: d = `dim`.
+    """
 
     id: ClassVar = "vardi2022/5.1"
     claim: ClassVar = "a network of smaller norm than the robust one has margin -1 after a perturbation of length 2√2"

@@ -50,6 +50,9 @@ class UniversalPerturbation(Universal):
     """z = (η1+η2) Σ y_i x_i, η1 = (p+1)/(d-mp), η2 = 2(cc'+1)(d+1)/(mc(d-mp)), c' = m(p+1)/(d+1).
 
     A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
+
+    Default: `examples` in R^`dim` with p = `coherence` (random inner products of this size where it is not 0).
+    `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
     id: ClassVar = "vardi2022/4.1"
@@ -63,7 +66,7 @@ class UniversalPerturbation(Universal):
 
     dim: int = 299
     examples: int = 100
-    coherence: float = 0.0  # p; random inner products of this size where it is not 0
+    coherence: float = 0.0
     kkt_tolerance: float = 1e-6
 
     def chosen(self, instance: Instance) -> Data:
@@ -89,7 +92,10 @@ class UniversalPerturbation(Universal):
 
 @dataclass(frozen=True)
 class UniversalPerturbationOnTheMargin(Universal):
-    """The same with I = {i: q_i = 1} in place of all examples; the other examples may be anything."""
+    """The same with I = {i: q_i = 1} in place of all examples; the other examples may be anything.
+
+    Default: `examples` on the margin in R^`dim`. `kkt_tolerance` is the largest relative residual of a KKT point.
+    """
 
     id: ClassVar = "vardi2022/C4.1"
     claim: ClassVar = "the same z, made of the examples on the margin alone, takes each of them to margin ≤ -1"

@@ -128,7 +128,10 @@ class Sweep(ScalingClaim):
 @dataclass(frozen=True)
 class OneStepFlips(Sweep):
     """‖x‖ = 1, max{d^2.4, C3 ln(1/γ)} ≤ m ≤ C4 exp(d^0.24) ⇒ δ = η∇_x f(x), |η| = C2/‖∇f‖², flips x for all W in
-    the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given."""
+    the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given.
+
+    `dim` is d for `solve_for`, `gamma` is γ.
+    """
 
     id: ClassVar = "wang2022/3.1"
     claim: ClassVar = "one gradient step of size O(1/√d) flips every network in the lazy ball"
@@ -137,7 +140,7 @@ class OneStepFlips(Sweep):
         "section 5.1 prints δ = η∇_w f for ∇_x f; ‖δ‖ ≈ |f|/‖∇f‖ moves with |f|, whose own exponent is fitted too"
     )
 
-    dim: int = 784  # for `solve_for`
+    dim: int = 784
     gamma: float = 0.01
 
     def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
@@ -190,7 +193,10 @@ class NoRobustLazyNetwork(Sweep):
 @dataclass(frozen=True)
 class OneStepWithoutConstants(Theorem):
     """If ρ = sup ‖∇f(x+tδ) - ∇f(x)‖/‖∇f(x)‖ < 1 over the segment t in [0, 1], then δ = η∇f(x) with
-    η = -2f(x)/((1-ρ)‖∇f(x)‖²) takes f(x) to the other side: y f(x+δ) ≤ -|f(x)|, y = sign f(x). No probability."""
+    η = -2f(x)/((1-ρ)‖∇f(x)‖²) takes f(x) to the other side: y f(x+δ) ≤ -|f(x)|, y = sign f(x). No probability.
+
+    Default: `examples` in R^`dim` and a lazy network of width `width`, C0 = `radius`.
+    """
 
     id: ClassVar = "wang2022/3.1-proof"
     claim: ClassVar = "where the gradient changes by less than itself, the step η = -2f/((1-ρ)‖∇f‖²) flips"
@@ -258,7 +264,10 @@ def segment_change(network: TwoLayer, x: Tensor) -> float:
 @dataclass(frozen=True)
 class Cone(Theorem):
     """f(x; rW) = r f(x; W) for r > 0: scaling the first layer changes no prediction and no distance to a flip, so 3.1
-    holds on the cone {W: rW in the ball for some r > 0}."""
+    holds on the cone {W: rW in the ball for some r > 0}.
+
+    Default: `examples` in R^`dim` and a lazy network of width `width`; `scale` is r.
+    """
 
     id: ClassVar = "wang2022/cone"
     claim: ClassVar = "positive rescaling of a lazy network changes no prediction and no robustness"
@@ -266,7 +275,7 @@ class Cone(Theorem):
 
     dim: int = 200
     width: int = 2000
-    scale: float = 7.5  # r
+    scale: float = 7.5
     examples: int = 20
 
     def default(self, rng: Generator) -> Instance:

@@ -173,7 +173,10 @@ class Reaches(Facts):
 @dataclass(frozen=True)
 class SubsetOfFlips(Theorem):
     """Equation (7) of the proof of B.7: sup_W ‖(1/√m) Σ_s a_s P w_s(0) (σ'(w_s·x) - σ'(w_s(0)·x))‖
-    ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip."""
+    ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip.
+
+    `draws` of a start of width `width` in R^`dim`; `radius` is C0, `gamma` is γ.
+    """
 
     id: ClassVar = "wang2022/B.7-eq7"
     claim: ClassVar = (
@@ -185,7 +188,7 @@ class SubsetOfFlips(Theorem):
 
     dim: int = 200
     width: int = 10_000
-    radius: float = 20.0  # C0
+    radius: float = 20.0
     gamma: float = 0.01
     draws: int = 10
 

@@ -92,7 +92,10 @@ class CrossedCounts(Facts):
 
 @dataclass(frozen=True)
 class PrintedUnstable(Unstable):
-    """|S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) where every neuron may choose a δ, ‖δ‖ ≤ R, of its own."""
+    """|S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) where every neuron may choose a δ, ‖δ‖ ≤ R, of its own.
+
+    Judged over `draws` of the start.
+    """
 
     id: ClassVar = "wang2022/B.4-printed"
     claim: ClassVar = "at most (1+R)(Vm + √(m ln(1/γ)/2)) neurons change sign for some δ and some W (as printed)"
@@ -145,7 +148,7 @@ def crossed(inputs: Tensor, squared_norms: Tensor, size: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Crossing(Theorem):
-    """One neuron w(0) ~ N(0, I), an example x on the unit sphere and a fixed δ with ‖δ‖ ≤ R ≤ ½; `size` is R."""
+    """One neuron w(0) ~ N(0, I), an example x on the unit sphere of R^`dim` and a fixed δ, ‖δ‖ ≤ R ≤ ½; `size` is R."""
 
     applies_to: ClassVar = "a unit example and a fixed perturbation; one neuron drawn from N(0, I)"
 
@@ -192,7 +195,10 @@ class RareCrossing(Crossing):
 
 @dataclass(frozen=True)
 class RareCrossingNearby(Crossing):
-    """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V."""
+    """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V.
+
+    `epsilon` is ε, `reach` is V.
+    """
 
     id: ClassVar = "wang2022/B.6-net"
     claim: ClassVar = "between x+δ and its ε-neighbours a neuron near w(0) rarely changes sign (equation 4)"
@@ -201,7 +207,7 @@ class RareCrossingNearby(Crossing):
     )
 
     epsilon: float = 1e-4
-    reach: float = 0.01  # V
+    reach: float = 0.01
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().hypotheses(instance)
