@@ -53,11 +53,12 @@ class Failures(Result):
 class Theorem(ABC):
     """One statement of one paper, certain where its hypotheses hold.
 
-    Its fields are tolerances and the sizes of its default instance. A class says of itself:
-    `id` paper/number; `claim` one line; `applies_to` one line on which data and networks; `flaw` what is wrong with
-    the statement as printed ("false: ...", or "vacuous: ..."); `repaired` the id of the statement that stands in its
-    place; `note` where the paper and its proof disagree, or what must be known to read the verdict; `unknowns` what
-    `solve_for` can be asked.
+    Its fields are tolerances and the sizes of its default instance. A statement names itself, by paper and number,
+    where its class is declared: `class UniversalPerturbation(Theorem, id="vardi2022/4.1")`. A class without an `id` is
+    what several statements share. It says of itself: `claim` one line; `applies_to` one line on which data and
+    networks; `flaw` what is wrong with the statement as printed ("false: ...", or "vacuous: ..."); `repaired` the id of
+    the statement that stands in its place; `note` where the paper and its proof disagree, or what must be known to read
+    the verdict; `unknowns` what `solve_for` can be asked.
     """
 
     id: ClassVar[str]
@@ -67,6 +68,11 @@ class Theorem(ABC):
     repaired: ClassVar[str] = ""
     note: ClassVar[str] = ""
     unknowns: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, *, id: str | None = None) -> None:
+        super().__init_subclass__()
+        if id is not None:
+            cls.id = id
 
     @abstractmethod
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:

@@ -26,14 +26,13 @@ from brittle.theorems.witness import Witness
 
 
 @dataclass(frozen=True)
-class Assumption(Theorem):
+class Assumption(Theorem, id="frei2023/A2.2"):
     """‖μ‖ = √d, σ ≤ 1, k(p + Δ + 1) ≤ (d - Δ + 1)/10 with Δ = 4σ√d ln d, and both labels.
 
     `dim` is d, `clusters` k, `noise` σ; `coherence` is p, and √d ln(d) stands for it where the means are random
     (`random_means`; vardi2022, Lemma 3.1).
     """
 
-    id: ClassVar = "frei2023/A2.2"
     claim: ClassVar = "the assumption; it entails Δ ≤ (d-19)/21 (Lemma A.9), k ≤ d and d-Δ-k(p+Δ) ≥ 6d/7-1/10"
     applies_to: ClassVar = "clusters with long, nearly orthogonal means"
     unknowns: ClassVar = ("clusters", "dim")
@@ -48,11 +47,11 @@ class Assumption(Theorem):
         yield from assumption(ClusterGroups(instance.data))
 
     def bound(self, instance: Instance) -> list[Promise]:
-        d = instance.data.dim
+        d, room = instance.data.dim, ClusterGroups(instance.data).constants.least_room
         return [
             promise_at_most("Δ", (d - 19) / 21),
             promise_at_most("k", d),
-            promise_at_least("d - Δ - k(p + Δ)", 6 * d / 7 - 0.1),
+            promise_at_least("d - Δ - k(p + Δ)", room),
         ]
 
     def witness(self, instance: Instance) -> Witness:
@@ -99,10 +98,9 @@ class Assumption(Theorem):
 
 
 @dataclass(frozen=True)
-class LinearlySeparable(FreshClaim):
+class LinearlySeparable(FreshClaim, id="frei2023/L2.1"):
     """u = Σ y^(q) μ^(q). The proof gives y u·x ≥ (9d-1)/10 with the stated probability, not only > 0."""
 
-    id: ClassVar = "frei2023/L2.1"
     claim: ClassVar = "y = sign(u·x) for a fresh example with probability ≥ 1 - 2d^{1-ln(d)/2}, u = Σ y^(q) μ^(q)"
 
     def rate(self, constants: ClusterConstants) -> float:
@@ -130,13 +128,12 @@ class LinearlySeparable(FreshClaim):
 
 
 @dataclass(frozen=True)
-class OrdinaryTrainingSet(LikelyClaim):
+class OrdinaryTrainingSet(LikelyClaim, id="frei2023/P1-P6"):
     """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too.
 
     Default: `clusters` of noise `noise` in R^`dim`.
     """
 
-    id: ClassVar = "frei2023/P1-P6"
     claim: ClassVar = "the training set has P1-P6 with probability ≥ 1-(3n²d^{-ln(d)/2} + n²e^{-d/16} + d^{1-ln d})"
     applies_to: ClassVar = "n ≥ k ln²d examples of clusters under Assumption 2.2"
 

@@ -33,13 +33,12 @@ class Growth(ScalingClaim):
 
 
 @dataclass(frozen=True)
-class Regimes(Growth):
+class Regimes(Growth, id="frei2023/Ex1"):
     """How much Assumption 2.2 admits as d grows; p = √d ln d stands for random means. Logarithms are divided out.
 
     Fitted over the dimensions `dims`.
     """
 
-    id: ClassVar = "frei2023/Ex1"
     claim: ClassVar = "the assumption admits k = Õ(√d) at σ = 1, k = Õ(d) at σ = 1/√d, p = Õ(d) at k = Õ(1)"
     applies_to: ClassVar = "Assumption 2.2 itself"
 
@@ -88,13 +87,12 @@ class Sweep(Facts):
 
 
 @dataclass(frozen=True)
-class QuarterPower(Growth):
+class QuarterPower(Growth, id="frei2023/Ex2"):
     """‖z‖ depends on the means alone, so they are sampled in their span, k = √d/(60 ln d) of them, with no training.
 
     Fitted over the dimensions `dims`.
     """
 
-    id: ClassVar = "frei2023/Ex2"
     claim: ClassVar = "at σ = 1 with as many random clusters as fit, ‖z‖ = Õ(d^{1/4})"
     applies_to: ClassVar = "random means with σ = 1"
 
@@ -120,14 +118,13 @@ class QuarterPower(Growth):
 
 
 @dataclass(frozen=True)
-class NoNoise(AtKKTPoint):
+class NoNoise(AtKKTPoint, id="frei2023/limit"):
     """At σ = 0 the examples are the means, Δ = 0, η1 is that of vardi2022/4.1, and η2 is larger by
     3(3d+1)(1-2c')/(2(1-3c')(cc'+1)(d+1)), which lies between 3 and 36/7 as c' ≤ 1/10.
 
     Default: `clusters` orthogonal means in R^`dim`. `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
-    id: ClassVar = "frei2023/limit"
     claim: ClassVar = "for σ -> 0 Theorem 4.2 becomes vardi2022/4.1 on the means: the same z, up to a factor ≤ 36/7"
     applies_to: ClassVar = "KKT points on the cluster means themselves"
 
@@ -170,14 +167,13 @@ class SolvedSweeps(Facts):
 
 
 @dataclass(frozen=True)
-class PerturbationScales(Growth):
+class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
     """The smallest multiple of Σ y^(q) μ^(q) that flips every fresh example of solved KKT points, beside z.
 
     Fitted over the numbers of `clusters` at the first of the `dims`, and over the `dims` with the first number of
     them; σ√d is `scaled_noise`, and there are `test` fresh examples.
     """
 
-    id: ClassVar = "frei2023/4.2-scaling"
     claim: ClassVar = "‖z‖ ~ √(d/k): the exponent is -1/2 in the number of clusters and +1/2 in the dimension"
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
 

@@ -57,6 +57,11 @@ class ClusterConstants(ProofConstants):
         return self.balance * self.groups * self.own_mass
 
     @property
+    def least_room(self) -> float:
+        """Lemma D.5: 6d/7 - 1/10."""
+        return 6 * self.dim / 7 - 0.1
+
+    @property
     def longest(self) -> float:
         """Lemma D.9 with the instance's own c', Δ and d, and with 2Δ + p + 1 ≤ 2(p + Δ + 1)."""
         return self.length_at_most(2 * self.across)

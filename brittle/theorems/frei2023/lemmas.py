@@ -66,10 +66,9 @@ class FreshLemma(KKTLemma):
 
 
 @dataclass(frozen=True)
-class ClusterSumsAreSmall(KKTLemma):
+class ClusterSumsAreSmall(KKTLemma, id="frei2023/A.10"):
     """Lemma A.10."""
 
-    id: ClassVar = "frei2023/A.10"
     claim: ClassVar = "Σ_{i in cluster q} Σ_{J±} v_j² λ_i σ'_ij ≤ 1/((1-2c')(d-Δ+1)) for every q and either sign"
     properties: ClassVar = (p4, p5)
 
@@ -82,10 +81,9 @@ class ClusterSumsAreSmall(KKTLemma):
 
 
 @dataclass(frozen=True)
-class OwnSumsAreLarge(KKTLemma):
+class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
     """Lemma A.11: the same sums over the neurons of the cluster's own sign."""
 
-    id: ClassVar = "frei2023/A.11"
     claim: ClassVar = "Σ_{i in cluster q} Σ_{J of its sign} v_j² λ_i σ'_ij ≥ (1-c'/(1-2c'))/(3d+Δ+1) for every q"
     properties: ClassVar = (p4, p5, p6)
 
@@ -99,10 +97,9 @@ class OwnSumsAreLarge(KKTLemma):
 
 
 @dataclass(frozen=True)
-class OrdinaryOnesAreCorrect(FreshLemma):
+class OrdinaryOnesAreCorrect(FreshLemma, id="frei2023/A.12"):
     """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0."""
 
-    id: ClassVar = "frei2023/A.12"
     claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') > 0 for every ordinary fresh example"
     note: ClassVar = "The statement says i in Q^(r), Q^(q) where the sets of examples I^(r), I^(q) are meant."
     properties: ClassVar = (p4, p5, p6)
@@ -117,10 +114,9 @@ class OrdinaryOnesAreCorrect(FreshLemma):
 
 
 @dataclass(frozen=True)
-class FreshOnesAreOrdinary(Lemma, FreshClaim):
+class FreshOnesAreOrdinary(Lemma, FreshClaim, id="frei2023/A.13"):
     """Lemma A.13; it needs no network. The probability is that of all fresh examples together."""
 
-    id: ClassVar = "frei2023/A.13"
     claim: ClassVar = "a fresh example is ordinary with probability ≥ 1 - 4n d^{-ln(d)/2}"
     properties: ClassVar = (p1, p3)
 
@@ -138,10 +134,9 @@ class FreshOnesAreOrdinary(Lemma, FreshClaim):
 
 
 @dataclass(frozen=True)
-class OutputsAreBounded(FreshLemma):
+class OutputsAreBounded(FreshLemma, id="frei2023/D.2"):
     """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2."""
 
-    id: ClassVar = "frei2023/D.2"
     claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 for every ordinary fresh example"
     properties: ClassVar = (p4, p5)
 
@@ -156,42 +151,35 @@ class OutputsAreBounded(FreshLemma):
 
 
 @dataclass(frozen=True)
-class InputsNotVeryNegative(FreshLemma, kkt_proof.Dip):
+class InputsNotVeryNegative(FreshLemma, kkt_proof.Dip, id="frei2023/D.3"):
     """Lemma D.3, as a ratio so that neurons of every size count alike."""
 
-    id: ClassVar = "frei2023/D.3"
     claim: ClassVar = "w_j·x + b_j ≥ -(2Δ+p+1) Σ_i |v_j| λ_i σ'_ij for every ordinary fresh example and neuron"
     properties: ClassVar = (p2, p3)
     measure: ClassVar = "smallest input over (2Δ+p+1) Σ|v_j|λσ'"
 
 
 @dataclass(frozen=True)
-class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction):
+class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="frei2023/D.4"):
     """Lemma D.4 with u = Σ y^(q) μ^(q)."""
 
-    id: ClassVar = "frei2023/D.4"
     claim: ClassVar = "sign(v_j) w_j·u ≥ (d-Δ-kp-kΔ) Σ_i |v_j| λ_i σ'_ij for every neuron"
     properties: ClassVar = (p3,)
     measure: ClassVar = "smallest sign(v_j) w_j·u over (d-Δ-kp-kΔ) Σ|v_j|λσ'"
 
 
 @dataclass(frozen=True)
-class RoomIsPositive(Lemma, kkt_proof.Room):
+class RoomIsPositive(Lemma, kkt_proof.Room, id="frei2023/D.5"):
     """Lemma D.5; the proof gives 6d/7 - 1/10, not only 0. It needs no network."""
 
-    id: ClassVar = "frei2023/D.5"
     claim: ClassVar = "d - Δ - k(p+Δ) ≥ 6d/7 - 1/10 > 0"
     measure: ClassVar = "d - Δ - k(p + Δ)"
 
-    def least(self, instance: Instance) -> float:
-        return 6 * instance.data.dim / 7 - 0.1
-
 
 @dataclass(frozen=True)
-class NeuronsAreOpened(FreshLemma, kkt_proof.Opening):
+class NeuronsAreOpened(FreshLemma, kkt_proof.Opening, id="frei2023/D.6"):
     """Lemma D.6 at η = η1, the smallest that it admits."""
 
-    id: ClassVar = "frei2023/D.6"
     claim: ClassVar = "after η1 Σ y^(q) μ^(q) every neuron of the other sign has an input ≥ 0 at an ordinary example"
     properties: ClassVar = (p2, p3)
     measure: ClassVar = "smallest opened input over (2Δ+p+1) Σ|v_j|λσ'"

@@ -62,14 +62,13 @@ def _power(exponent: float, base: float) -> float:
 
 
 @dataclass(frozen=True)
-class Generalises(KKTClaim):
+class Generalises(KKTClaim, id="frei2023/3.1"):
     """Theorem A.1 says it explicitly: error ≤ 4n d^{-ln(d)/2} with the probability of P1-P6.
 
     The condition on 1/δ follows from the one on the inner products for every d > e². The probability that is stated
     is that of the training set and of all fresh examples that are measured.
     """
 
-    id: ClassVar = "frei2023/3.1"
     claim: ClassVar = "every KKT point errs on a fresh example with probability ≤ ε, and ≤ 4n d^{-ln(d)/2}"
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -84,13 +83,12 @@ class Generalises(KKTClaim):
 
 
 @dataclass(frozen=True)
-class RobustClusterNetworkExists(FreshClaim):
+class RobustClusterNetworkExists(FreshClaim, id="frei2023/4.1"):
     """v_j = y^(j), w_j = 4μ^(j)/d, b_j = -2.
 
     "For sufficiently large d" is not needed: Assumption 2.2 makes 4σ ln(d)/√d = Δ/d ≤ 1/21.
     """
 
-    id: ClassVar = "frei2023/4.1"
     claim: ClassVar = "width k suffices for margin ≥ 1 and radius ≥ √d/4 at a fresh example, w.p. ≥ 1-2d^{1-ln(d)/2}"
     note: ClassVar = "The paper states √d/8; its proof works up to √d/4, which is what is checked."
 
@@ -117,7 +115,7 @@ class RobustClusterNetworkExists(FreshClaim):
 
 
 @dataclass(frozen=True)
-class NotRobust(KKTClaim):
+class NotRobust(KKTClaim, id="frei2023/4.2"):
     """z = (η1+η2) Σ y^(q) μ^(q) with Δ = 4σ√d ln d, c' = k(p+Δ+1)/(d-Δ+1), η1 = (2Δ+p+1)/(d-Δ-kp-kΔ) and
     η2 = 3(3d+Δ+1)(1-2c')/((d-Δ-kp-kΔ)(1-3c')ck).
 
@@ -125,7 +123,6 @@ class NotRobust(KKTClaim):
     13√(d/k)/c. A network of smallest margin q is the one of the theorem times √q.
     """
 
-    id: ClassVar = "frei2023/4.2"
     claim: ClassVar = "x - y z flips a fresh example with probability ≥ 1-ε, ‖z‖ = O(√(d/k)/c), explicit in Lemma D.9"
     note: ClassVar = (
         "Lemma D.2 is stated with 2, announces 4 and proves 3/2; η2 rests on the 2, so a factor 2.5 in place of 3 "

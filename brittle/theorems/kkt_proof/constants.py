@@ -34,6 +34,11 @@ class ProofConstants(ABC):
 
     @property
     @abstractmethod
+    def least_room(self) -> float:
+        """What the paper's limit on k leaves of the room."""
+
+    @property
+    @abstractmethod
     def longest(self) -> float:
         """The paper's bound on ‖z‖."""
 

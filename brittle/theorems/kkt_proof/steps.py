@@ -97,6 +97,10 @@ class Direction(Step):
 class Room(Step):
     """room > 0, by as much as the paper's limit on k gives; it needs no network."""
 
+    def least(self, instance: Instance) -> float:
+        """What the limit leaves."""
+        return self.groups(instance).constants.least_room
+
     def smallest(self, instance: Instance) -> float:
         """The room."""
         return self.groups(instance).constants.room

@@ -141,18 +141,16 @@ class NotLong(Norm):
 
 
 @dataclass(frozen=True)
-class ShortVector(NotShort):
+class ShortVector(NotShort, id="melamed2023/B.1"):
     """P[‖w‖² ≤ σ²n/2] ≤ e^(-n/16) for w ~ N(0, σ² I_n)."""
 
-    id: ClassVar = "melamed2023/B.1"
     claim: ClassVar = "a Gaussian vector is not short: P[‖w‖² ≤ σ²n/2] ≤ exp(-n/16)"
 
 
 @dataclass(frozen=True)
-class ShortSum(NotShort):
+class ShortSum(NotShort, id="melamed2023/B.2"):
     """P[‖Σ_i w_i‖² ≤ mσ²n/2] ≤ e^(-n/16) for m independent w_i ~ N(0, σ² I_n)."""
 
-    id: ClassVar = "melamed2023/B.2"
     claim: ClassVar = "a sum of Gaussian vectors is not short: P[‖Σw‖² ≤ mσ²n/2] ≤ exp(-n/16)"
     note: ClassVar = "independence of the summands is used and not stated"
 
@@ -160,18 +158,16 @@ class ShortSum(NotShort):
 
 
 @dataclass(frozen=True)
-class LongVector(NotLong):
+class LongVector(NotLong, id="melamed2023/C.1"):
     """P[‖w‖² ≥ 2σ²n] ≤ e^(-n/16) for w ~ N(0, σ² I_n)."""
 
-    id: ClassVar = "melamed2023/C.1"
     claim: ClassVar = "a Gaussian vector is not long: P[‖w‖² ≥ 2σ²n] ≤ exp(-n/16)"
 
 
 @dataclass(frozen=True)
-class LongSum(NotLong):
+class LongSum(NotLong, id="melamed2023/D.1"):
     """P[‖Σ_i w_i‖² ≥ 2mσ²n] ≤ e^(-n/16) for m independent w_i ~ N(0, σ² I_n)."""
 
-    id: ClassVar = "melamed2023/D.1"
     claim: ClassVar = "a sum of Gaussian vectors is not long: P[‖Σw‖² ≥ 2mσ²n] ≤ exp(-n/16)"
     note: ClassVar = "the proof of Theorem 6.1 cites B.2 and means this lemma"
 
@@ -208,10 +204,9 @@ class Product(Concentration):
 
 
 @dataclass(frozen=True)
-class ProductWithFixed(Product):
+class ProductWithFixed(Product, id="melamed2023/C.2"):
     """P[|<u, v>| ≥ ‖u‖t] ≤ 2 e^(-t²/2σ²) for a fixed u and v ~ N(0, σ² I_n)."""
 
-    id: ClassVar = "melamed2023/C.2"
     claim: ClassVar = "a fixed and a Gaussian vector are nearly orthogonal: P[|<u,v>| ≥ ‖u‖t] ≤ 2exp(-t²/2σ²)"
     applies_to: ClassVar = "two rows: any u, and v drawn from N(0, σ² I); no network"
 
@@ -230,13 +225,12 @@ class ProductWithFixed(Product):
 
 
 @dataclass(frozen=True)
-class ProductOfGaussians(Product):
+class ProductOfGaussians(Product, id="melamed2023/C.3"):
     """P[|<u, v>| ≥ σ1 √(2n) t] ≤ e^(-n/16) + 2 e^(-t²/2σ2²) for u ~ N(0, σ1² I_n), v ~ N(0, σ2² I_n).
 
     `first_deviation` is σ1, `deviation` is σ2.
     """
 
-    id: ClassVar = "melamed2023/C.3"
     claim: ClassVar = "two Gaussian vectors are nearly orthogonal: P[|<u,v>| ≥ σ1√(2n)t] ≤ exp(-n/16) + 2exp(-t²/2σ2²)"
     applies_to: ClassVar = "two rows drawn from N(0, σ1² I) and N(0, σ2² I); no network"
 

@@ -74,10 +74,9 @@ def ratios(off: OffSubspace) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class LargeGradient(Gradient):
+class LargeGradient(Gradient, id="melamed2023/4.1"):
     """‖Π_P⊥ ∇N(x0)‖ ≥ √(kℓ/(2md)) for x0 in P with k active neurons, w.p. ≥ 1 - e^(-ℓ/16) over the start."""
 
-    id: ClassVar = "melamed2023/4.1"
     claim: ClassVar = "the gradient off the subspace is at least √(kℓ/(2md))"
     note: ClassVar = "the proof writes the variance of the start as 1/√d; it is 1/d, and the constants use 1/d"
 
@@ -86,13 +85,12 @@ class LargeGradient(Gradient):
 
 
 @dataclass(frozen=True)
-class ConstantGradient(Gradient):
+class ConstantGradient(Gradient, id="melamed2023/C4.1"):
     """ℓ ≥ a·d and k ≥ c·m ⇒ ‖Π_P⊥ ∇N(x0)‖ ≥ √(ac/2) = Ω(1), w.p. ≥ 1 - e^(-ℓ/16).
 
     `codimension_share` is a, `active_share` is c.
     """
 
-    id: ClassVar = "melamed2023/C4.1"
     claim: ClassVar = "with ℓ = Ω(d) and k = Ω(m) the gradient off the subspace is Ω(1)"
     note: ClassVar = "the paper leaves the constant to Ω; this is the one that Theorem 4.1 gives for the chosen shares"
 
@@ -119,13 +117,12 @@ class FromStart(Gradient):
 
 
 @dataclass(frozen=True)
-class SmallGradient(FromStart):
+class SmallGradient(FromStart, id="melamed2023/6.1"):
     """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16).
 
     `beta` is β.
     """
 
-    id: ClassVar = "melamed2023/6.1"
     claim: ClassVar = "from a start N(0, β²) the gradient off the subspace is at most β√(2kℓ/m)"
     note: ClassVar = "the proof cites Lemma B.2 and means D.1"
 
@@ -140,10 +137,9 @@ class SmallGradient(FromStart):
 
 
 @dataclass(frozen=True)
-class TinyStart(FromStart):
+class TinyStart(FromStart, id="melamed2023/C6.1"):
     """β ≤ 1/(√2 d) ⇒ ‖Π_P⊥ ∇N(x0)‖ ≤ 1/√d, w.p. ≥ 1 - e^(-ℓ/16)."""
 
-    id: ClassVar = "melamed2023/C6.1"
     claim: ClassVar = "from a start with β = 1/(√2 d) the gradient off the subspace is at most 1/√d"
 
     @property
@@ -180,11 +176,10 @@ class WithDecay(Gradient):
 
 
 @dataclass(frozen=True)
-class Regularised(WithDecay):
+class Regularised(WithDecay, id="melamed2023/6.2"):
     """T steps with L2 penalty λ and rate η, 0 < ηλ < 1: ‖Π_P⊥ ∇N(x0)‖ ≤ (1-ηλ)^T √(2kℓ/(md)), w.p. ≥ 1 - e^(-ℓ/16);
     the weights off P are exactly (1-ηλ)^T times their start."""
 
-    id: ClassVar = "melamed2023/6.2"
     claim: ClassVar = "with L2 regularisation the gradient off the subspace is at most (1-ηλ)^T √(2kℓ/(md))"
     note: ClassVar = "0 < ηλ < 1 is used and not stated"
 
@@ -201,10 +196,9 @@ class Regularised(WithDecay):
 
 
 @dataclass(frozen=True)
-class StronglyRegularised(WithDecay):
+class StronglyRegularised(WithDecay, id="melamed2023/C6.2"):
     """(1-ηλ)^T ≤ 1/√(2d) ⇒ ‖Π_P⊥ ∇N(x0)‖ ≤ 1/√d, w.p. ≥ 1 - e^(-ℓ/16)."""
 
-    id: ClassVar = "melamed2023/C6.2"
     claim: ClassVar = "with (1-ηλ)^T ≤ 1/√(2d) the gradient off the subspace is at most 1/√d"
 
     decay: float = 2.5

@@ -67,10 +67,9 @@ class Rotation(Facts):
 
 
 @dataclass(frozen=True)
-class RotationInvariance(Retrained):
+class RotationInvariance(Retrained, id="melamed2023/A.1"):
     """Training on RX from RW(0) gives RW(t): with R orthogonal, W(t) trained on X from W(0), for every t."""
 
-    id: ClassVar = "melamed2023/A.1"
     claim: ClassVar = "training commutes with rotations of data and start, so the subspace may be spanned by axes"
     applies_to: ClassVar = "any data with signs as labels; two layers, first layer trained by (stochastic) descent"
 
@@ -103,10 +102,9 @@ class RotationInvariance(Retrained):
 
 
 @dataclass(frozen=True)
-class FrozenOffSubspace(Retrained):
+class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
     """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t."""
 
-    id: ClassVar = "melamed2023/A.2"
     claim: ClassVar = "weights off the subspace of the data never move"
     applies_to: ClassVar = "data on a linear subspace; two layers, first layer trained by (stochastic) descent"
 
@@ -129,11 +127,10 @@ def movement(instance: Instance, start: TwoLayer, network: TwoLayer) -> float:
 
 
 @dataclass(frozen=True)
-class AffinePlane(Retrained):
+class AffinePlane(Retrained, id="melamed2023/affine"):
     """Data on a plane at distance h > 0 from the origin span one more direction, and the weights do move along it:
     A.2 and 4.1-6.2 do not speak of affine subspaces (the paper's own grid lies at z = 1/2)."""
 
-    id: ClassVar = "melamed2023/affine"
     claim: ClassVar = "the theorems need a linear subspace: on an affine plane the weights normal to it move"
     applies_to: ClassVar = "data on an affine plane that misses the origin"
     note: ClassVar = "ours: the paper states a linear subspace and experiments on an affine one (figures 3 and 5)"

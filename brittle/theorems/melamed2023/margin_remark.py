@@ -47,10 +47,9 @@ class Slope(Theorem):
 
 
 @dataclass(frozen=True)
-class VanishingSlope(Slope):
+class VanishingSlope(Slope, id="melamed2023/R3.1"):
     """|L'(q)| = 1/(1+e^q) ≤ d^(-ln d) at q = ln² d for L(q) = ln(1+e^(-q)): below every polynomial of 1/d."""
 
-    id: ClassVar = "melamed2023/R3.1"
     claim: ClassVar = "at a margin of log² d the loss has a slope of at most d^(-log d): training all but stops"
     note: ClassVar = "the paper's |L'(q)| has a spurious factor q (see melamed2023/R3.1-printed); the conclusion stands"
 
@@ -59,10 +58,9 @@ class VanishingSlope(Slope):
 
 
 @dataclass(frozen=True)
-class PrintedSlope(Slope):
+class PrintedSlope(Slope, id="melamed2023/R3.1-printed"):
     """|L'(q)| = q e^(-q)/(1+e^(-q)), as the remark prints it."""
 
-    id: ClassVar = "melamed2023/R3.1-printed"
     claim: ClassVar = "the slope of the logistic loss is |L'(q)| = q e^(-q)/(1+e^(-q)) (as printed)"
     flaw: ClassVar = "false: |L'(q)| = e^(-q)/(1+e^(-q)) = 1/(1+e^q), without the factor q"
     repaired: ClassVar = "melamed2023/R3.1"

@@ -117,12 +117,11 @@ def _alone(data: Data) -> Data:
 
 
 @dataclass(frozen=True)
-class UniversalPerturbation(Universal):
+class UniversalPerturbation(Universal, id="melamed2023/5.1"):
     """ℓ ≥ 32(m-1)ln(m²d), k ≥ 1 ⇒ z with α = 8√m·d·|N(x0)|/(kℓ) flips x0 to a margin ≤ -|N(x0)|, and
     ‖z‖ ≤ 8√2·|N(x0)|·(m/k)·√(d/ℓ), w.p. ≥ 1 - 5(m e^(-ℓ/16) + d^(-1/2)); k active neurons against the sign y0 of N(x0).
     """
 
-    id: ClassVar = "melamed2023/5.1"
     claim: ClassVar = "one direction off the subspace flips every x0 on it, ‖z‖ ≤ 8√2·|N(x0)|·(m/k)·√(d/ℓ)"
     unknowns: ClassVar = ("codimension", "width")
     note: ClassVar = (
@@ -159,13 +158,12 @@ class UniversalPerturbation(Universal):
 
 
 @dataclass(frozen=True)
-class SmallUniversalPerturbation(Universal):
+class SmallUniversalPerturbation(Universal, id="melamed2023/C5.1"):
     """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|).
 
     `codimension_share` is a, `against_share` is c.
     """
 
-    id: ClassVar = "melamed2023/C5.1"
     claim: ClassVar = "with ℓ = Θ(d) and k = Θ(m) a perturbation of length O(|N(x0)|) off the subspace flips x0"
     note: ClassVar = "the paper leaves the constant to O; this is the one that Theorem 5.1 gives for the chosen shares"
 

@@ -24,7 +24,7 @@ SLACK = 0.1  # an example within 10 % of the margin may carry a multiplier, as i
 
 
 @dataclass(frozen=True)
-class FlowFindsKKT(Theorem):
+class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
     """L is the sum of the losses. The network is θ(t0); gradient flow is walked on from it to a log-loss of `until`.
 
     Convergence itself is a statement about t -> ∞: what is promised at every finite time is that γ̃ = -ln L/‖θ‖² does
@@ -34,7 +34,6 @@ class FlowFindsKKT(Theorem):
     `logistic`, the other one. γ̃ may seem to fall by the share `fidelity`, which is the integrator's.
     """
 
-    id: ClassVar = "vardi2022/2.1"
     claim: ClassVar = "once Σ e^{-q} < 1, flow tends to a KKT direction: γ̃ never falls, the loss vanishes, ‖θ‖ grows"
     applies_to: ClassVar = "two-layer networks that classify every example, under gradient flow"
     note: ClassVar = (

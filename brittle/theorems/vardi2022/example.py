@@ -26,13 +26,12 @@ class TwoSweeps(Facts):
 
 
 @dataclass(frozen=True)
-class Lengths(ScalingClaim):
+class Lengths(ScalingClaim, id="vardi2022/Ex1"):
     """‖z‖ depends on the examples alone: orthogonal ones (n = d/3), and the sphere filled to its limit, in the span.
 
     Default: spheres in the dimensions `dims`, orthogonal examples in `orthogonal_dims`.
     """
 
-    id: ClassVar = "vardi2022/Ex1"
     claim: ClassVar = "‖z‖ = O(1) for n = Θ(d) almost orthogonal examples, Õ(d^{1/4}) for random ones at the limit"
     applies_to: ClassVar = "nearly orthogonal examples of norm √d"
 

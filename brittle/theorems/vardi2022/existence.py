@@ -26,7 +26,7 @@ ATTACKED = "shortest flip that an attack finds"
 
 
 @dataclass(frozen=True)
-class RobustNetworkExists(Theorem):
+class RobustNetworkExists(Theorem, id="vardi2022/3.1"):
     """v_j = y_j, w_j = 2x_j/(d(1-c)), b_j = -(1+c)/(1-c) with c = max |<x_i, x_j>|/d.
 
     The radius is measured on the network that was built: within it the own neuron stays open and all others closed.
@@ -35,7 +35,6 @@ class RobustNetworkExists(Theorem):
     Default: `examples` on the sphere in R^`dim`.
     """
 
-    id: ClassVar = "vardi2022/3.1"
     claim: ClassVar = "a network of width m classifies with margin 1 and radius at least (1-c)/2·√d"
     applies_to: ClassVar = "examples of norm √d with |<x_i, x_j>| ≤ c d, c < 1"
     note: ClassVar = "The paper states (1-c)/4·√d; its proof works up to (1-c)/2·√d, which is what is checked."
@@ -69,7 +68,7 @@ class RobustNetworkExists(Theorem):
 
 
 @dataclass(frozen=True)
-class SphereIsNearlyOrthogonal(LikelyClaim):
+class SphereIsNearlyOrthogonal(LikelyClaim, id="vardi2022/L3.1"):
     """With n = d^k, the promise fails with probability at most n² d ((3/4)^{(d-3)/2} + d^{-ln(d)/4}).
 
     The proof needs d ≥ 6, and holds with the natural logarithm in ln(d)/√d, smaller than the printed log.
@@ -77,7 +76,6 @@ class SphereIsNearlyOrthogonal(LikelyClaim):
     Default: `examples` on the sphere in R^`dim`.
     """
 
-    id: ClassVar = "vardi2022/L3.1"
     claim: ClassVar = "points drawn from the sphere have |cos| ≤ 1/2 and ≤ ln(d)/√d, all pairs, with high probability"
     applies_to: ClassVar = "independent points, uniform on a sphere of R^d, d ≥ 6"
     note: ClassVar = (
@@ -128,13 +126,12 @@ class SphereIsNearlyOrthogonal(LikelyClaim):
 
 
 @dataclass(frozen=True)
-class SmallerNormIsFragile(Theorem):
+class SmallerNormIsFragile(Theorem, id="vardi2022/5.1"):
     """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j.
 
     Default: d = `dim`.
     """
 
-    id: ClassVar = "vardi2022/5.1"
     claim: ClassVar = "a network of smaller norm than the robust one has margin -1 after a perturbation of length 2√2"
     applies_to: ClassVar = "d orthogonal examples of norm √d, half of each label, and the network N' of section 5.1"
     note: ClassVar = (

@@ -26,6 +26,11 @@ class ExampleConstants(ProofConstants):
         return self.groups * c / ((c * self.share + 1) * self.within)
 
     @property
+    def least_room(self) -> float:
+        """Lemma C.5: d/3."""
+        return self.dim / 3
+
+    @property
     def longest(self) -> float:
         """Lemma C.9, rounded as in the paper: 18√2·√(d/m)/c."""
         return 18 * math.sqrt(2 * self.dim / self.groups) / self.balance

@@ -52,10 +52,9 @@ class KKTLemma(Lemma, AtKKTPoint):
 
 
 @dataclass(frozen=True)
-class AllOnTheMargin(KKTLemma):
+class AllOnTheMargin(KKTLemma, id="vardi2022/C.1"):
     """Lemma C.1, for the network scaled to smallest margin 1."""
 
-    id: ClassVar = "vardi2022/C.1"
     claim: ClassVar = "every example has margin exactly 1"
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -68,10 +67,9 @@ class AllOnTheMargin(KKTLemma):
 
 
 @dataclass(frozen=True)
-class MultiplierSums(KKTLemma):
+class MultiplierSums(KKTLemma, id="vardi2022/C.2"):
     """Lemma C.2: neither sign of neurons is made of little."""
 
-    id: ClassVar = "vardi2022/C.2"
     claim: ClassVar = "Σ_i Σ_{J±} v_j² λ_i σ'_ij ≥ mc/((cc'+1)(d+1)) for the positive and for the negative neurons"
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -84,39 +82,32 @@ class MultiplierSums(KKTLemma):
 
 
 @dataclass(frozen=True)
-class InputsNotVeryNegative(KKTLemma, kkt_proof.Dip):
+class InputsNotVeryNegative(KKTLemma, kkt_proof.Dip, id="vardi2022/C.3"):
     """Lemma C.3, as a ratio so that neurons of every size count alike."""
 
-    id: ClassVar = "vardi2022/C.3"
     claim: ClassVar = "w_j·x_i + b_j ≥ -(p+1) Σ_l |v_j| λ_l σ'_lj for every example and neuron"
     measure: ClassVar = "smallest input over (p+1) Σ|v_j|λσ'"
 
 
 @dataclass(frozen=True)
-class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction):
+class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="vardi2022/C.4"):
     """Lemma C.4 with u = Σ y_i x_i; an equality for orthogonal examples."""
 
-    id: ClassVar = "vardi2022/C.4"
     claim: ClassVar = "sign(v_j) w_j·u ≥ (d-mp) Σ_i |v_j| λ_i σ'_ij for every neuron"
     measure: ClassVar = "smallest sign(v_j) w_j·u over (d-mp) Σ|v_j|λσ'"
 
 
 @dataclass(frozen=True)
-class RoomIsPositive(Lemma, kkt_proof.Room):
+class RoomIsPositive(Lemma, kkt_proof.Room, id="vardi2022/C.5"):
     """Lemma C.5; the proof gives d/3, not only 0. It needs no network."""
 
-    id: ClassVar = "vardi2022/C.5"
     claim: ClassVar = "d - mp ≥ d/3 > 0"
     measure: ClassVar = "d - mp"
 
-    def least(self, instance: Instance) -> float:
-        return instance.data.dim / 3
-
 
 @dataclass(frozen=True)
-class NeuronsAreOpened(KKTLemma, kkt_proof.Opening):
+class NeuronsAreOpened(KKTLemma, kkt_proof.Opening, id="vardi2022/C.6"):
     """Lemma C.6 at η = η1, the smallest that it admits."""
 
-    id: ClassVar = "vardi2022/C.6"
     claim: ClassVar = "after η1 Σ y_i x_i every neuron has an input ≥ 0: at x - z where v_j < 0, at x + z where v_j > 0"
     measure: ClassVar = "smallest opened input over (p+1) Σ|v_j|λσ'"

@@ -20,11 +20,17 @@ from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, ort
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 
+@dataclass(frozen=True)
 class Universal(AtKKTPoint):
     """z = (η1+η2) Σ y_i x_i over some of the examples takes each of these to margin ≤ -1.
 
-    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
+    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1. The
+    default instance has `examples` in R^`dim`; `kkt_tolerance` is the largest relative residual of a KKT point.
     """
+
+    dim: int = 299
+    examples: int = 100
+    kkt_tolerance: float = 1e-6
 
     @abstractmethod
     def chosen(self, instance: Instance) -> Data:
@@ -46,16 +52,14 @@ class Universal(AtKKTPoint):
 
 
 @dataclass(frozen=True)
-class UniversalPerturbation(Universal):
+class UniversalPerturbation(Universal, id="vardi2022/4.1"):
     """z = (η1+η2) Σ y_i x_i, η1 = (p+1)/(d-mp), η2 = 2(cc'+1)(d+1)/(mc(d-mp)), c' = m(p+1)/(d+1).
 
     A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
 
-    Default: `examples` in R^`dim` with p = `coherence` (random inner products of this size where it is not 0).
-    `kkt_tolerance` is the largest relative residual of a KKT point.
+    `coherence` is p: random inner products of this size where it is not 0.
     """
 
-    id: ClassVar = "vardi2022/4.1"
     claim: ClassVar = "x - y z has margin ≤ -1 for every example of a KKT point, with ‖z‖ ≤ 18√2·√(d/m)/c"
     applies_to: ClassVar = "nearly orthogonal examples of norm √d, two-layer networks at a KKT point"
     unknowns: ClassVar = ("examples", "dim")
@@ -64,10 +68,7 @@ class UniversalPerturbation(Universal):
         "Its own figures are outside the hypothesis: d = 1000, n = 31 on the sphere has p ≈ 90 and room for 3 or 4."
     )
 
-    dim: int = 299
-    examples: int = 100
     coherence: float = 0.0
-    kkt_tolerance: float = 1e-6
 
     def chosen(self, instance: Instance) -> Data:
         """All of them."""
@@ -91,19 +92,11 @@ class UniversalPerturbation(Universal):
 
 
 @dataclass(frozen=True)
-class UniversalPerturbationOnTheMargin(Universal):
-    """The same with I = {i: q_i = 1} in place of all examples; the other examples may be anything.
+class UniversalPerturbationOnTheMargin(Universal, id="vardi2022/C4.1"):
+    """The same with I = {i: q_i = 1} in place of all examples; the other examples may be anything."""
 
-    Default: `examples` on the margin in R^`dim`. `kkt_tolerance` is the largest relative residual of a KKT point.
-    """
-
-    id: ClassVar = "vardi2022/C4.1"
     claim: ClassVar = "the same z, made of the examples on the margin alone, takes each of them to margin ≤ -1"
     applies_to: ClassVar = "two-layer networks at a KKT point whose examples on the margin are as in vardi2022/4.1"
-
-    dim: int = 299
-    examples: int = 100
-    kkt_tolerance: float = 1e-6
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         """Nothing where an example is misclassified: none is on the margin then."""

@@ -126,14 +126,13 @@ class Sweep(ScalingClaim):
 
 
 @dataclass(frozen=True)
-class OneStepFlips(Sweep):
+class OneStepFlips(Sweep, id="wang2022/3.1"):
     """‖x‖ = 1, max{d^2.4, C3 ln(1/γ)} ≤ m ≤ C4 exp(d^0.24) ⇒ δ = η∇_x f(x), |η| = C2/‖∇f‖², flips x for all W in
     the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given.
 
     `dim` is d for `solve_for`, `gamma` is γ.
     """
 
-    id: ClassVar = "wang2022/3.1"
     claim: ClassVar = "one gradient step of size O(1/√d) flips every network in the lazy ball"
     unknowns: ClassVar = ("width",)
     note: ClassVar = (
@@ -171,10 +170,9 @@ def first_open_dim() -> float:
 
 
 @dataclass(frozen=True)
-class NoRobustLazyNetwork(Sweep):
+class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
     """For data on the unit sphere, R = Õ(1/√d): L_R(W) ≥ 0.9 for all W in the ball at once, w.p. ≥ 1-10γ."""
 
-    id: ClassVar = "wang2022/C3.2"
     claim: ClassVar = "no lazy network is robust: at R = Õ(1/√d) its robust error is at least 0.9"
     note: ClassVar = (
         "'for all W' needs an infimum over the ball where the proof writes a supremum; Markov's inequality then "
@@ -191,14 +189,13 @@ class NoRobustLazyNetwork(Sweep):
 
 
 @dataclass(frozen=True)
-class OneStepWithoutConstants(Theorem):
+class OneStepWithoutConstants(Theorem, id="wang2022/3.1-proof"):
     """If ρ = sup ‖∇f(x+tδ) - ∇f(x)‖/‖∇f(x)‖ < 1 over the segment t in [0, 1], then δ = η∇f(x) with
     η = -2f(x)/((1-ρ)‖∇f(x)‖²) takes f(x) to the other side: y f(x+δ) ≤ -|f(x)|, y = sign f(x). No probability.
 
     Default: `examples` in R^`dim` and a lazy network of width `width`, C0 = `radius`.
     """
 
-    id: ClassVar = "wang2022/3.1-proof"
     claim: ClassVar = "where the gradient changes by less than itself, the step η = -2f/((1-ρ)‖∇f‖²) flips"
     applies_to: ClassVar = "any two-layer ReLU network and any examples"
     note: ClassVar = (
@@ -262,14 +259,13 @@ def segment_change(network: TwoLayer, x: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Cone(Theorem):
+class Cone(Theorem, id="wang2022/cone"):
     """f(x; rW) = r f(x; W) for r > 0: scaling the first layer changes no prediction and no distance to a flip, so 3.1
     holds on the cone {W: rW in the ball for some r > 0}.
 
     Default: `examples` in R^`dim` and a lazy network of width `width`; `scale` is r.
     """
 
-    id: ClassVar = "wang2022/cone"
     claim: ClassVar = "positive rescaling of a lazy network changes no prediction and no robustness"
     applies_to: ClassVar = "a two-layer ReLU network without biases"
 

@@ -92,11 +92,10 @@ def from_above(ball: Ball, moved: Tensor, r: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class PrintedFixedDirection(FixedDirection):
+class PrintedFixedDirection(FixedDirection, id="wang2022/B.8"):
     """Φ ≤ 2√t((4R√ln d)^¼ + √(t/m)) + C0 + 3[(C0 + √(t/2))/√m]^½ √(d + 4√(d ln(8m/γ))) + 5(C0 + √t)√ln(4m/γ),
     t = ln(4/γ), for all W in the ball, w.p. ≥ 1-γ."""
 
-    id: ClassVar = "wang2022/B.8"
     claim: ClassVar = "in a fixed direction the gradient changes by at most an explicit Õ(d^½ m^-¼ + 1) (as printed)"
     flaw: ClassVar = "vacuous at desk scale: it exceeds the sum of the two gradients' norms"
     repaired: ClassVar = "wang2022/B.8-repaired"
@@ -114,11 +113,10 @@ class PrintedFixedDirection(FixedDirection):
 
 
 @dataclass(frozen=True)
-class SoundFixedDirection(FixedDirection):
+class SoundFixedDirection(FixedDirection, id="wang2022/B.8-repaired"):
     """Φ ≤ 2√t((4R√ln d)^¼ + √(t/m)) + C0 + 2(C0 + √(t/2))√(2 ln(8m/γ)), t = ln(4/γ), w.p. ≥ 1-γ: for a fixed r the
     flipped neurons, |S_v| + |S_v'| of Lemma B.4, weigh max_s |w_s(0)·r| each, and no supremum over r is needed."""
 
-    id: ClassVar = "wang2022/B.8-repaired"
     claim: ClassVar = "in a fixed direction the gradient changes by at most an explicit Õ(1)"
     note: ClassVar = "ours, from the lemmas B.1, B.4 and B.6; the paper's own bound is wang2022/B.8"
 
@@ -136,14 +134,13 @@ def change_bound(dim: float, log_width: float, radius: float, size_constant: flo
 
 
 @dataclass(frozen=True)
-class GradientChange(ChangeNearby):
+class GradientChange(ChangeNearby, id="wang2022/B.9"):
     """‖∇f(x) - ∇f(x+δ)‖ ≤ 9(C1 d² ln²(md)√(ln d/d))^¼ + 15 d ln(md)/√m + 327 max(1,C0) C0 d^¼ for all ‖δ‖ ≤ C1/√d
     and all W in the ball, w.p. ≥ 1-γ, provided that m ≥ d^2.4 and d ≥ ln²(4/γ).
 
     `directions` is how many δ are tried besides the gradient's own.
     """
 
-    id: ClassVar = "wang2022/B.9"
     claim: ClassVar = "within C1/√d the gradient changes by at most 9(C1 d² ln²(md)√(ln d/d))^¼ + ... + 327·C0·d^¼"
     flaw: ClassVar = "vacuous at every dimension that fits a computer (solve for dim to see where it begins to bite)"
     repaired: ClassVar = "wang2022/3.1-proof"
@@ -229,10 +226,9 @@ class CountingStep(Theorem):
 
 
 @dataclass(frozen=True)
-class PrintedCountingStep(CountingStep):
+class PrintedCountingStep(CountingStep, id="wang2022/B.9-step-printed"):
     """m ≥ d^2.4 ⇒ √m ≥ 0.33 d ln(md), by which the proof goes from -8√m + 2.3 d ln(md) to -√m."""
 
-    id: ClassVar = "wang2022/B.9-step-printed"
     claim: ClassVar = "m ≥ d^2.4 implies √m ≥ 0.33 d ln(md) (a step of B.9's proof, as printed)"
     flaw: ClassVar = "false: at m = d^2.4 it fails for every d from 5 to 8e5"
     repaired: ClassVar = "wang2022/B.9-step"
@@ -244,11 +240,10 @@ class PrintedCountingStep(CountingStep):
 
 
 @dataclass(frozen=True)
-class SoundCountingStep(CountingStep):
+class SoundCountingStep(CountingStep, id="wang2022/B.9-step"):
     """The same step with p at its largest, 11C̄/√m, and the term 44C̄√m ln(e/4) that the proof drops:
     ln g ≤ -11C̄√m + 44C̄√m ln(e/4) + 2d ln(10 (md)^(4/7)) ≤ -√m."""
 
-    id: ClassVar = "wang2022/B.9-step"
     claim: ClassVar = "m ≥ d^2.4 suffices for the counting step of B.9 when no term is dropped"
     measure: ClassVar = "ln g/√m"
     limit: ClassVar = -1.0

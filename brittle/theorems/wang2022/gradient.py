@@ -81,11 +81,10 @@ class LongGradient(BallClaim):
 
 
 @dataclass(frozen=True)
-class PrintedLongGradient(LongGradient):
+class PrintedLongGradient(LongGradient, id="wang2022/B.7"):
     """‖∇f(x; W)‖ ≥ (½ - √(2ln(4/γ)/m) - ln(4/γ)/m)^½ (d - 5√(d ln(8/γ)))^½ - C0
     - [(C0 + √(ln(4/γ)/2))/√m]^½ (d + 4√(d ln(8m/γ)))^½ for all W in the ball, w.p. ≥ 1-γ."""
 
-    id: ClassVar = "wang2022/B.7"
     claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with the paper's constants"
     note: ClassVar = (
         "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
@@ -97,11 +96,10 @@ class PrintedLongGradient(LongGradient):
 
 
 @dataclass(frozen=True)
-class SoundLongGradient(LongGradient):
+class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
     """The same with the last term √(k/m)(√d + √(2k ln 2 + 2 ln(4/γ))), k = C0√m + √(m ln(4/γ)/2) ≥ |S_v|:
     a union bound over the 2^k subsets of S_v that W may flip."""
 
-    id: ClassVar = "wang2022/B.7-repaired"
     claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with a union bound over the neurons that W flips"
 
     def last_term(self, dim: int, width: int) -> float:
@@ -171,14 +169,13 @@ class Reaches(Facts):
 
 
 @dataclass(frozen=True)
-class SubsetOfFlips(Theorem):
+class SubsetOfFlips(Theorem, id="wang2022/B.7-eq7"):
     """Equation (7) of the proof of B.7: sup_W ‖(1/√m) Σ_s a_s P w_s(0) (σ'(w_s·x) - σ'(w_s(0)·x))‖
     ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip.
 
     `draws` of a start of width `width` in R^`dim`; `radius` is C0, `gamma` is γ.
     """
 
-    id: ClassVar = "wang2022/B.7-eq7"
     claim: ClassVar = (
         "whatever W flips, its part of the gradient is at most √(|S_v|/m)·‖z‖, ‖z‖ ~ √d (equation 7, as printed)"
     )

@@ -48,11 +48,10 @@ class Unstable(BallClaim):
 
 
 @dataclass(frozen=True)
-class FewUnstable(Unstable):
+class FewUnstable(Unstable, id="wang2022/B.4"):
     """|S_v| ≤ Vm + √(m ln(1/γ)/2) at a fixed x, and |S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) at x + δ for a *fixed* δ,
     ‖δ‖ ≤ R ≤ ½; each w.p. ≥ 1-γ. S_v: neurons whose sign differs from the start's somewhere in the ball."""
 
-    id: ClassVar = "wang2022/B.4"
     claim: ClassVar = "at most Vm + √(m ln(1/γ)/2) neurons can change sign in the ball, at x and at a fixed x + δ"
     note: ClassVar = (
         "the paper defines S_v' with 'there is a δ' inside the set; that is false (wang2022/B.4-printed), "
@@ -91,13 +90,12 @@ class CrossedCounts(Facts):
 
 
 @dataclass(frozen=True)
-class PrintedUnstable(Unstable):
+class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
     """|S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) where every neuron may choose a δ, ‖δ‖ ≤ R, of its own.
 
     Judged over `draws` of the start.
     """
 
-    id: ClassVar = "wang2022/B.4-printed"
     claim: ClassVar = "at most (1+R)(Vm + √(m ln(1/γ)/2)) neurons change sign for some δ and some W (as printed)"
     flaw: ClassVar = "false: a neuron is crossed by some δ as soon as |w(0)·x| ≤ R‖w(0)‖, and at R ~ 1/√d most are"
     repaired: ClassVar = "wang2022/B.4"
@@ -169,10 +167,9 @@ class Crossing(Theorem):
 
 
 @dataclass(frozen=True)
-class RareCrossing(Crossing):
+class RareCrossing(Crossing, id="wang2022/B.6"):
     """P(sign w(0)·x ≠ sign w(0)·(x+δ)) ≤ R√(2 ln d) + 1/d; exactly it is the angle between x and x+δ over π."""
 
-    id: ClassVar = "wang2022/B.6"
     claim: ClassVar = "a fixed δ changes the sign of a neuron with probability at most R√(2 ln d) + 1/d"
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -194,13 +191,12 @@ class RareCrossing(Crossing):
 
 
 @dataclass(frozen=True)
-class RareCrossingNearby(Crossing):
+class RareCrossingNearby(Crossing, id="wang2022/B.6-net"):
     """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V.
 
     `epsilon` is ε, `reach` is V.
     """
 
-    id: ClassVar = "wang2022/B.6-net"
     claim: ClassVar = "between x+δ and its ε-neighbours a neuron near w(0) rarely changes sign (equation 4)"
     note: ClassVar = (
         "the proof takes the variance of w·(x+δ) to be at least ½ where ‖δ‖ ≤ ½ gives ¼; the factor 2 covers it"

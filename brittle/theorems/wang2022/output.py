@@ -23,13 +23,12 @@ def output_bound(width: int, radius: float, gamma: float) -> float:
 
 
 @dataclass(frozen=True)
-class BoundedOutput(BallClaim):
+class BoundedOutput(BallClaim, id="wang2022/B.5"):
     """|f(x; W)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0 for all W in the ball at once, w.p. ≥ 1-γ for each x.
 
     The maximum over the ball is computed exactly, not sampled.
     """
 
-    id: ClassVar = "wang2022/B.5"
     claim: ClassVar = "in the whole lazy ball |f(x)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0"
 
     def bound(self, instance: Instance) -> list[Promise]:
