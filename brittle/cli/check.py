@@ -14,9 +14,8 @@ from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress
 from brittle.common.result import short
 from brittle.common.threads import one_thread
-from brittle.theorems import THEOREMS, Theorem, Trials, Verdict, check_default, check_many, find
+from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_default, check_many, find
 from brittle.theorems import check as check_given
-from brittle.theorems.check import Outcome
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -7,7 +7,7 @@ import typer
 from brittle.cli.check import verdict_table
 from brittle.cli.console import emit, say, watching
 from brittle.cli.options import JsonFile, Seed, generator
-from brittle.theorems.check import Outcome
+from brittle.theorems import Outcome
 from brittle.theorems.simulate import Request
 from brittle.theorems.simulate import simulate as run
 

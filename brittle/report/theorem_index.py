@@ -64,8 +64,8 @@ def _entry(theorem: Theorem, result: dict[str, Any] | None) -> str:
     if theorem.flaw:
         stands = f"; see {theorem.repaired}" if theorem.repaired else ""
         lines.append(f"- as printed it is {theorem.flaw}{stands}")
-    if note := theorem.note():
-        lines.append(f"- note: {note}")
+    if theorem.note:
+        lines.append(f"- note: {theorem.note}")
     if result is not None:
         lines.append(f"- last check: **{result['verdict']}**{_measured(result)}")
     return "\n".join(lines) + "\n"

@@ -1,18 +1,29 @@
 """What the papers promise."""
 
-from brittle.theorems.base import Comparison, Failures, Instance, Promise, Solution, Theorem, Witness
-from brittle.theorems.check import Outcome, Trials, Verdict, check, check_default, check_instance, check_many
+from brittle.theorems.base import Failures, LikelyClaim, ScalingClaim, Solution, Theorem
+from brittle.theorems.check import Verdict, check, check_default, check_instance
+from brittle.theorems.comparison import Comparison, Promise, Relation
+from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.judgement import Findings, Judgement, Outcome
 from brittle.theorems.registry import THEOREMS, find
 from brittle.theorems.scaling import Scaling
+from brittle.theorems.trials import Trials, check_many
+from brittle.theorems.witness import Witness
 
 __all__ = [
     "THEOREMS",
     "Comparison",
+    "Facts",
     "Failures",
+    "Findings",
     "Instance",
+    "Judgement",
+    "LikelyClaim",
     "Outcome",
     "Promise",
+    "Relation",
     "Scaling",
+    "ScalingClaim",
     "Solution",
     "Theorem",
     "Trials",

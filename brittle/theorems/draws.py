@@ -6,8 +6,6 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from brittle.theorems.base import Instance, Theorem
-
 AT_ONCE = 2**21  # numbers
 
 
@@ -25,8 +23,3 @@ def bartletts(draws: int, count: int, dim: int, rng: Generator) -> Iterator[Tens
         L = torch.randn(batch, count, count, generator=rng, dtype=torch.float64).tril(-1)
         diagonal = np.sqrt(chi.chisquare(degrees, (batch, count)))
         yield L + torch.diag_embed(torch.from_numpy(diagonal))
-
-
-def supposed(theorem: Theorem, instance: Instance) -> bool:
-    """Whether every hypothesis holds; where not, there is nothing to count."""
-    return all(hypothesis.holds for hypothesis in theorem.hypotheses(instance))

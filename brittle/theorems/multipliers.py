@@ -12,7 +12,11 @@ from brittle.settings import Data
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The network scaled to min q = 1; lam (n,), slopes (n, width) in [0, 1], on_margin (n,)."""
+    """The `network` scaled to min q = 1, and the multipliers that explain it best.
+
+    `lam` (n,) holds λ_i, `slopes` (n, width) σ'_ij in [0, 1], `on_margin` (n,) which examples may carry a multiplier;
+    `stationarity` is ε, what they leave unexplained.
+    """
 
     network: TwoLayer
     lam: Tensor
@@ -43,9 +47,9 @@ class Multipliers:
 
 def multipliers(network: TwoLayer, data: Data) -> Multipliers:
     """The multipliers and slopes that explain the network best; it must classify every example."""
-    found = residual(network, data)
+    conditions = residual(network, data)
     network = network.to(torch.float64)
     network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
     slopes = network.preactivations(data.X).gt(0).to(network.dtype)
-    slopes[found.kinks[:, 0], found.kinks[:, 1]] = found.slopes
-    return Multipliers(network, found.multipliers, slopes, found.on_margin, found.stationarity)
+    slopes[conditions.kinks[:, 0], conditions.kinks[:, 1]] = conditions.slopes
+    return Multipliers(network, conditions.multipliers, slopes, conditions.on_margin, conditions.stationarity)

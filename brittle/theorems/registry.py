@@ -23,10 +23,10 @@ THEOREMS: dict[str, Theorem] = _all()
 
 def find(identity: str) -> Theorem:
     """The theorem with this id, whatever its letters' case; an error that names those that it might have been."""
-    by_lower = {known.lower(): theorem for known, theorem in THEOREMS.items()}
+    by_lower = {name.lower(): theorem for name, theorem in THEOREMS.items()}
     if identity.lower() in by_lower:
         return by_lower[identity.lower()]
-    numbers = [known for known in THEOREMS if known.split("/")[1].lower() == identity.lower()]
+    numbers = [name for name in THEOREMS if name.split("/")[1].lower() == identity.lower()]
     near = numbers or [by_lower[name].id for name in get_close_matches(identity.lower(), by_lower, n=3, cutoff=0.5)]
     meant = f"did you mean {' or '.join(near)}?" if near else "`brittle theorems` lists them all"
     raise InputError(f"there is no theorem {identity!r}; {meant}")

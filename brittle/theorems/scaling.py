@@ -12,7 +12,10 @@ from brittle.common.result import Result
 
 @dataclass(frozen=True)
 class Scaling(Result):
-    """`measure` ~ `variable`^fitted, beside what is claimed; NaN in `claimed` marks a confounder."""
+    """`measure` ~ `variable`^`fitted` through `points` (size, value), beside the exponent that is `claimed`.
+
+    `standard_error` is that of the fit. NaN in `claimed` marks a confounder.
+    """
 
     measure: str
     variable: str
@@ -23,6 +26,7 @@ class Scaling(Result):
 
     @property
     def confounder(self) -> bool:
+        """Whether it is fitted only because it moves what is claimed."""
         return math.isnan(self.claimed)
 
     def __str__(self) -> str:

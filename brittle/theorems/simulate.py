@@ -11,9 +11,9 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.settings import Clusters, Data, Sphere
 from brittle.settings.orthogonal import halves
-from brittle.theorems.base import Instance
 from brittle.theorems.check import Verdict, check_instance
 from brittle.theorems.frei2023.instances import examples_needed
+from brittle.theorems.instance import Instance
 from brittle.theorems.registry import find
 from brittle.theorems.solved import kkt_network
 from brittle.theorems.vardi2022.instances import sphere_at_its_limit
@@ -21,7 +21,11 @@ from brittle.theorems.vardi2022.instances import sphere_at_its_limit
 
 @dataclass(frozen=True)
 class Simulation(Result):
-    """A theorem's verdict on one KKT point in R^dim; `columns` is how many numbers stand for one example."""
+    """A theorem's `verdict` on one KKT point in R^`dim`.
+
+    `columns` is how many numbers stand for one example. There are `examples` to train on and `fresh_examples`; for
+    clusters, `clusters` of noise `noise`. `seconds_to_solve` of the `seconds` went into data and KKT point.
+    """
 
     verdict: Verdict
     dim: int
@@ -36,7 +40,10 @@ class Simulation(Result):
 
 @dataclass(frozen=True)
 class Request:
-    """What to simulate; None stands for the largest number of examples, or the smallest that a theorem asks for."""
+    """What to simulate: `examples` in R^`dim`; for clusters, `clusters` of noise `noise` with `test` fresh examples.
+
+    None stands for the largest number of examples, or the smallest that a theorem asks for.
+    """
 
     dim: int
     examples: int | None = None

@@ -14,28 +14,31 @@ from scipy import stats
 from brittle.common.errors import InputError
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from brittle.theorems import THEOREMS, Outcome, Theorem, check, check_default, check_many, find
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    LONGEST,
-    Comparison,
-    Instance,
-    Promise,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
+from brittle.theorems import (
+    THEOREMS,
+    LikelyClaim,
+    Outcome,
+    ScalingClaim,
+    Theorem,
+    check,
+    check_default,
+    check_many,
+    find,
 )
-from brittle.theorems.check import clopper_pearson, judge_trials, measure
+from brittle.theorems.check import measure
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.intervals import clopper_pearson
 from brittle.theorems.melamed2023 import LargeGradient
 from brittle.theorems.scaling import Scaling, fitted
+from brittle.theorems.trials import judge_trials
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 DATA = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
 
 
 @dataclass(frozen=True)
-class Toy(Theorem):
+class Toy(LikelyClaim):
     """value ≤ 1, supposing that size ≤ 10 and that weight ≥ 0."""
 
     id = "toy2024/1"
@@ -67,12 +70,21 @@ class Toy(Theorem):
 
 
 @dataclass(frozen=True)
-class Growth(Toy):
+class Growth(ScalingClaim):
     id = "toy2024/2"
-    explicit_constants = False
+    claim = "the value grows as d²"
+    applies_to = "anything"
 
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
+    size: float = 1.0
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield at_most("size", self.size, 10)
+
+    def witness(self, instance: Instance) -> Witness:
+        return Witness({"value": 0.5})
+
+    def default(self, rng: torch.Generator) -> Instance:
+        return Instance(DATA)
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
         return (fitted("value", "d", 2.0, [1, 2, 4], [3, 12, 48]),)
@@ -122,6 +134,47 @@ def verdict_of(theorem: Theorem):
 )
 def test_every_verdict_is_reached(theorem, outcome):
     assert verdict_of(theorem).verdict is outcome
+
+
+@pytest.mark.parametrize("theorem", [Toy(), Toy(value=1.1), Toy(size=11.0), Growth()])
+def test_the_advice_of_a_verdict_contains_that_of_its_outcome(theorem):
+    verdict = verdict_of(theorem)
+    assert verdict.verdict.advice in verdict.advice
+
+
+@dataclass(frozen=True)
+class Weight(Facts):
+    """`weight`, which nobody can measure."""
+
+    weight: float
+
+
+@dataclass(frozen=True)
+class Weighed(Theorem, id="toy2024/4"):
+    """Asks its instance for a weight of at least 0."""
+
+    claim = "there is a weight"
+    applies_to = "anything"
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        facts = instance.known(Weight)
+        yield at_least("weight", math.nan if facts is None else facts.weight, 0)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return []
+
+    def witness(self, instance: Instance) -> Witness:
+        return Witness()
+
+    def default(self, rng: torch.Generator) -> Instance:
+        return Instance(DATA, facts=Weight(1.0))
+
+
+def test_facts_reach_the_theorem_that_asks_for_their_kind():
+    assert verdict_of(Weighed()).verdict is Outcome.CONFIRMED
+    assert check(Weighed(), DATA, facts=Weight(2.0)).verdict is Outcome.CONFIRMED
+    for other in (Weight(-1.0), Facts(), None):
+        assert check(Weighed(), DATA, facts=other).failed == ["weight"]
 
 
 def test_a_failing_hypothesis_is_named_with_its_slack():

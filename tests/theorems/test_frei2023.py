@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass, replace
 from functools import cache
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,15 +14,16 @@ from brittle.common.errors import InputError
 from brittle.networks import TwoLayer
 from brittle.settings import Clusters, Data
 from brittle.theorems import Instance, Outcome, Theorem, check_default, check_instance, check_many
-from brittle.theorems.base import LARGEST_MARGIN, LONGEST, SMALLEST_NORM, promise_at_most
+from brittle.theorems.comparison import promise_at_most
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, largest_clusters
 from brittle.theorems.frei2023.instances import cluster_data
 from brittle.theorems.frei2023.lemmas import FreshOnesAreOrdinary
 from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
 from brittle.theorems.frei2023.properties import count_strange_sets
-from brittle.theorems.frei2023.sizes import Sizes, largest_clusters
-from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists, longest
+from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, SMALLEST_NORM
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, NOISE, few, known, solved, unbalanced
 
@@ -70,13 +70,11 @@ def test_the_bound_is_never_above_its_rounded_form(clusters, noise, coherence, d
     """Lemma D.9 with c' = 1/10 and Δ = d/21 throughout."""
     if clusters > largest_clusters(dim, noise, coherence):
         return
-    delta = 4 * noise * math.sqrt(dim) * math.log(dim)
-    share = clusters * (coherence + delta + 1) / (dim - delta + 1)
-    sizes = SimpleNamespace(dim=dim, clusters=clusters, balance=balance, spread=delta, share=share)
+    constants = ClusterConstants(dim, clusters, coherence, balance, noise)
     over = dim - dim / 21 - (dim + 1) / 10
     rounded = 0.2 * (dim + 1) / clusters / over + 2.4 * (3 * dim + dim / 21 + 1) / (0.7 * over * balance * clusters)
-    assert longest(sizes) <= rounded * math.sqrt(clusters * dim + clusters * (dim + 1) / 10) * (1 + 1e-12)
-    assert longest(sizes) <= 13.2 * math.sqrt(dim / clusters) / balance
+    assert constants.longest <= rounded * math.sqrt(clusters * dim + clusters * (dim + 1) / 10) * (1 + 1e-12)
+    assert constants.longest <= 13.2 * math.sqrt(dim / clusters) / balance
 
 
 def test_a_doctored_bound_is_violated():
@@ -148,8 +146,7 @@ def test_the_stated_probability_allows_for_the_exact_tails(dim, clusters):
     long, far = chi2.sf(2 * dim, dim), 2 * norm.sf(math.log(dim))
     empty = clusters * (1 - 1 / clusters) ** n
     exact = n * long + n * (n - 1) / 2 * (long + far) + n * clusters * far + empty
-    rare = math.exp(-(math.log(dim) ** 2) / 2)
-    stated = Sizes.unlikely.fget(SimpleNamespace(examples=n, dim=dim, rare=rare))
+    stated = ClusterConstants(dim, clusters, 0.0, 0.5, examples=n).unlikely
     if clusters <= dim:
         assert exact <= stated
 
@@ -164,8 +161,8 @@ def test_the_properties_over_many_draws(rng):
 def test_many_training_sets_at_once_fail_as_often_as_one_by_one(rng):
     """In R^20, where the properties fail often enough to be compared."""
     setting = Clusters(20, 2, noise=0.4)
-    sets = [Sizes(setting.sample(18, rng)) for _ in range(600)]
-    one_by_one = sum(not all(each.holds for check in CHECKS for each in check(sizes)) for sizes in sets) / 600
+    sets = [ClusterGroups(setting.sample(18, rng)) for _ in range(600)]
+    one_by_one = sum(not all(each.holds for check in CHECKS for each in check(groups)) for groups in sets) / 600
     at_once = count_strange_sets(6000, sets[0], rng) / 6000
     assert 0.02 < at_once < 0.5
     assert abs(one_by_one - at_once) < 4 * math.sqrt(at_once * (1 - at_once) / 600)
@@ -215,8 +212,8 @@ def test_data_without_clusters_are_refused():
 
 def test_labels_and_noise_are_read_off_the_data_where_they_are_not_given():
     data = known().data
-    bare = Sizes(replace(data, truth=replace(data.truth, mean_labels=None, noise=None)))
-    assert bare.labels.tolist() == Sizes(data).labels.tolist()
+    bare = ClusterGroups(replace(data, truth=replace(data.truth, mean_labels=None, noise=None)))
+    assert bare.labels.tolist() == ClusterGroups(data).labels.tolist()
     assert bare.noise == pytest.approx(NOISE, rel=0.05)
 
 

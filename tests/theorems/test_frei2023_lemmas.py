@@ -10,9 +10,9 @@ import torch
 from brittle.settings import Data
 from brittle.theorems import Instance, Outcome, check_default, check_instance
 from brittle.theorems.frei2023 import THEOREMS
+from brittle.theorems.frei2023.groups import ClusterGroups
 from brittle.theorems.frei2023.lemmas import ClusterSumsAreSmall, InputsNotVeryNegative, Lemma, OwnSumsAreLarge
 from brittle.theorems.frei2023.properties import ordinary
-from brittle.theorems.frei2023.sizes import Sizes
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, KKT, known, solved
 
@@ -106,7 +106,7 @@ def test_no_hypothesis_of_a_lemma_is_left_out():
 
 
 def test_cluster_sums_are_those_of_the_definition():
-    instance, sizes = known(), Sizes(known().data)
+    instance, groups = known(), ClusterGroups(known().data)
     kkt, cluster = instance.kkt, instance.data.truth.cluster
     v = kkt.network.v
     sums = {
@@ -122,22 +122,22 @@ def test_cluster_sums_are_those_of_the_definition():
     largest = check_instance(ClusterSumsAreSmall(), instance).measured["largest sum"]
     smallest = check_instance(OwnSumsAreLarge(), instance).measured["smallest own sum"]
     assert largest == pytest.approx(max(sums.values()), rel=1e-12)
-    assert smallest == pytest.approx(min(sums[q, int(sizes.labels[q])] for q in range(2)), rel=1e-12)
+    assert smallest == pytest.approx(min(sums[q, int(groups.labels[q])] for q in range(2)), rel=1e-12)
 
 
 def test_ordinary_examples_are_those_of_the_lemma():
-    data, sizes = known().data, Sizes(known().data)
+    data, groups = known().data, ClusterGroups(known().data)
     held = replace(data.test, X=data.X_test * torch.linspace(0.9, 1.1, 200).double()[:, None])
     wanted = []
     for x, q in zip(held.X, held.truth.cluster, strict=True):
-        noise = x - sizes.means[q]
+        noise = x - groups.centres[q]
         wanted.append(
             all(
-                abs(float(noise @ sizes.noises[i])) <= sizes.spread
-                and abs(float(noise @ data.X[i])) <= sizes.spread
-                and abs(float(x @ data.X[i]) - (570 if data.truth.cluster[i] == q else 0)) <= sizes.spread
+                abs(float(noise @ groups.noises[i])) <= groups.constants.spread
+                and abs(float(noise @ data.X[i])) <= groups.constants.spread
+                and abs(float(x @ data.X[i]) - (570 if data.truth.cluster[i] == q else 0)) <= groups.constants.spread
                 for i in range(81)
             )
         )
     assert 0 < sum(wanted) < 200
-    assert ordinary(sizes, held).tolist() == wanted
+    assert ordinary(groups, held).tolist() == wanted

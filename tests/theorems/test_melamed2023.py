@@ -35,7 +35,8 @@ from brittle.theorems.melamed2023 import (
     VanishingSlope,
 )
 from brittle.theorems.melamed2023.concentration import EXACT
-from brittle.theorems.melamed2023.instances import OffSubspace, Recipe
+from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, Training
+from brittle.theorems.melamed2023.invariance import Rotation
 from brittle.theorems.melamed2023.universal import LENGTH, against, least_codimension
 
 CONCENTRATION = [ShortVector(), ShortSum(), LongVector(), LongSum(), ProductWithFixed(), ProductOfGaussians()]
@@ -137,7 +138,7 @@ BREAKS = [
     (AffinePlane(), lambda instance: with_truth(instance, offset=None), "distance of the data's plane from the origin"),
     (
         RotationInvariance(),
-        lambda instance: replace(instance, facts={"rotation": 2 * instance.facts["rotation"]}),
+        lambda instance: replace(instance, facts=Rotation(2 * instance.facts.matrix)),
         "deviation of R from an orthogonal matrix",
     ),
     (TinyStart(**SMALL), lambda instance: tiny(instance, 2.0), "β"),
@@ -163,17 +164,20 @@ def tiny(instance: Instance, factor: float) -> Instance:
     start = instance.two_layer.start
     assert start is not None
     longer = replace(start, W=factor * start.W, start=None)
-    facts = {**instance.facts, "beta": factor * instance.facts["beta"]}
-    return Instance(instance.data, replace(longer, start=longer), facts)
+    training = instance.known(Training)
+    assert training is not None
+    return Instance(instance.data, replace(longer, start=longer), replace(training, beta=factor * training.beta))
 
 
-def retrained(instance: Instance, **facts) -> Instance:
+def retrained(instance: Instance, **changes) -> Instance:
     """The off-subspace weights that this training would have left."""
-    facts = {**instance.facts, **facts}
+    training = instance.known(Training)
+    assert training is not None
+    training = replace(training, **changes)
     start = instance.two_layer.start
     assert start is not None
-    factor = abs(1 - facts["rate"] * facts["decay"]) ** facts["steps"]
-    return Instance(instance.data, replace(start, W=factor * start.W, start=start), facts)
+    factor = abs(1 - training.rate * training.decay) ** training.steps
+    return Instance(instance.data, replace(start, W=factor * start.W, start=start), training)
 
 
 def spiky(instance: Instance) -> Instance:

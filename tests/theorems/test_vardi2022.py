@@ -12,25 +12,20 @@ from brittle.common.errors import InputError
 from brittle.networks import TwoLayer, save_network
 from brittle.networks.constructions import orthogonal_kkt
 from brittle.settings import Data, Orthogonal, Truth, save_data
-from brittle.theorems import Instance, Outcome, check_default, check_instance
-from brittle.theorems.base import (
-    COMPARATOR_FLIPPED,
-    LARGEST_MARGIN,
-    LONGEST,
-    SMALLEST_NORM,
-    promise_at_most,
-)
+from brittle.theorems import Instance, Outcome, ScalingClaim, check_default, check_instance
+from brittle.theorems.comparison import promise_at_most
 from brittle.theorems.vardi2022 import THEOREMS
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
 from brittle.theorems.vardi2022.example import Lengths
+from brittle.theorems.vardi2022.groups import ExampleGroups
 from brittle.theorems.vardi2022.instances import orthogonal_instance, sphere_instance
 from brittle.theorems.vardi2022.lemmas import DirectionOfEveryNeuron, Lemma, MultiplierSums, RoomIsPositive
-from brittle.theorems.vardi2022.sizes import Sizes
 from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
+from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM
 from tests.theorems.breaking import failed, names
 
 LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, Lemma)]
-EXPLICIT = [theorem for theorem in THEOREMS if theorem.explicit_constants]
+EXPLICIT = [theorem for theorem in THEOREMS if not isinstance(theorem, ScalingClaim)]
 QUICK = [replace(theorem, until=-100.0) if isinstance(theorem, FlowFindsKKT) else theorem for theorem in EXPLICIT]
 
 
@@ -180,7 +175,8 @@ def test_solving_for_a_size_agrees_with_the_hypothesis(unknown):
 def test_lemmas_without_a_network(rng):
     data = sphere_instance(100_000, 5, rng).data
     assert check_instance(RoomIsPositive(), Instance(data)).verdict is Outcome.CONFIRMED
-    assert Sizes(data).limit == pytest.approx((100_001) / (3 * (Sizes(data).coherence + 1)))
+    groups = ExampleGroups(data)
+    assert groups.constants.limit == pytest.approx((100_001) / (3 * (groups.coherence + 1)))
 
 
 def test_the_length_of_the_perturbation_grows_as_claimed(rng):

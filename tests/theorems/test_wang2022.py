@@ -352,12 +352,12 @@ def test_the_change_on_the_segment_is_that_of_a_fine_walk(rng):
 def test_one_step_crosses_exactly_at_its_size(rng):
     instance = lazy_instance(30, 200, 1.0, 5, 0, rng)
     network, X = instance.two_layer, instance.data.X
-    sizes = one_step(network, X)
+    size = one_step(network, X).size
     output = network.logits(X)
     gradient = network.logit_gradients(X, output.sign())
     rays = -gradient / gradient.norm(dim=1, keepdim=True)
-    before = network.logits(X + 0.999 * sizes["‖δ‖"][:, None] * rays) * output.sign()
-    after = network.logits(X + 1.001 * sizes["‖δ‖"][:, None] * rays) * output.sign()
+    before = network.logits(X + 0.999 * size[:, None] * rays) * output.sign()
+    after = network.logits(X + 1.001 * size[:, None] * rays) * output.sign()
     assert bool((before > 0).all())
     assert bool((after < 0).all())
 
@@ -375,7 +375,7 @@ def test_exponents_come_with_errors_and_the_confounder():
 
 def test_one_network_alone_has_no_exponent():
     theorem = OneStepFlips(**SWEEP)
-    verdict = check_instance(theorem, replace(default_of(theorem), facts={}))
+    verdict = check_instance(theorem, replace(default_of(theorem), facts=None))
     assert verdict.verdict is Outcome.SCALING_ONLY
     assert verdict.scaling == ()
     assert "no exponent" in verdict.advice

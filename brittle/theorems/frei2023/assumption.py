@@ -2,38 +2,37 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.common.errors import require_between, require_count
-from brittle.theorems.base import (
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Relation,
-    Solution,
-    Theorem,
-    Witness,
-    promise_at_least,
-    promise_at_most,
+from brittle.theorems.base import Failures, LikelyClaim, Solution, Theorem
+from brittle.theorems.comparison import Comparison, Promise, Relation, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.claims import FreshClaim
+from brittle.theorems.frei2023.groups import (
+    ClusterConstants,
+    ClusterGroups,
+    assumption,
+    enough_examples,
+    fresh,
+    largest_clusters,
 )
-from brittle.theorems.draws import supposed
 from brittle.theorems.frei2023.instances import cluster_data
 from brittle.theorems.frei2023.properties import PROPERTIES, count_strange_sets
-from brittle.theorems.frei2023.sizes import Sizes, assumption, enough_examples, fresh, largest_clusters
+from brittle.theorems.instance import Instance
+from brittle.theorems.witness import Witness
 
 
 @dataclass(frozen=True)
-class Assumption(Theorem):
+class Assumption(Theorem, id="frei2023/A2.2"):
     """‖μ‖ = √d, σ ≤ 1, k(p + Δ + 1) ≤ (d - Δ + 1)/10 with Δ = 4σ√d ln d, and both labels.
 
-    `noise` is σ; `coherence` is p, and √d ln(d) stands for it where the means are random (vardi2022, Lemma 3.1).
+    `dim` is d, `clusters` k, `noise` σ; `coherence` is p, and √d ln(d) stands for it where the means are random
+    (`random_means`; vardi2022, Lemma 3.1).
     """
 
-    id: ClassVar = "frei2023/A2.2"
     claim: ClassVar = "the assumption; it entails Δ ≤ (d-19)/21 (Lemma A.9), k ≤ d and d-Δ-k(p+Δ) ≥ 6d/7-1/10"
     applies_to: ClassVar = "clusters with long, nearly orthogonal means"
     unknowns: ClassVar = ("clusters", "dim")
@@ -45,19 +44,20 @@ class Assumption(Theorem):
     random_means: bool = False
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
+        yield from assumption(ClusterGroups(instance.data))
 
     def bound(self, instance: Instance) -> list[Promise]:
-        d = instance.data.dim
+        d, room = instance.data.dim, ClusterGroups(instance.data).constants.least_room
         return [
             promise_at_most("Δ", (d - 19) / 21),
             promise_at_most("k", d),
-            promise_at_least("d - Δ - k(p + Δ)", 6 * d / 7 - 0.1),
+            promise_at_least("d - Δ - k(p + Δ)", room),
         ]
 
     def witness(self, instance: Instance) -> Witness:
-        sizes = Sizes(instance.data)
-        return Witness({"Δ": sizes.spread, "k": sizes.clusters, "d - Δ - k(p + Δ)": sizes.room, "c'": sizes.share})
+        numbers = ClusterGroups(instance.data).constants
+        measures = {"Δ": numbers.spread, "k": numbers.groups, "d - Δ - k(p + Δ)": numbers.room, "c'": numbers.share}
+        return Witness(measures)
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, random_means=self.random_means))
@@ -98,57 +98,42 @@ class Assumption(Theorem):
 
 
 @dataclass(frozen=True)
-class LinearlySeparable(Theorem):
+class LinearlySeparable(FreshClaim, id="frei2023/L2.1"):
     """u = Σ y^(q) μ^(q). The proof gives y u·x ≥ (9d-1)/10 with the stated probability, not only > 0."""
 
-    id: ClassVar = "frei2023/L2.1"
     claim: ClassVar = "y = sign(u·x) for a fresh example with probability ≥ 1 - 2d^{1-ln(d)/2}, u = Σ y^(q) μ^(q)"
-    applies_to: ClassVar = "clusters under Assumption 2.2"
 
-    dim: int = 570
-    clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
-    test: int = 1000
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-
-    def probability(self, instance: Instance) -> float:
-        """Of all fresh examples together."""
-        sizes = Sizes(instance.data)
-        return 1 - len(fresh(instance)) * 2 * sizes.dim * sizes.rare
+    def rate(self, constants: ClusterConstants) -> float:
+        return constants.misplaced
 
     def bound(self, instance: Instance) -> list[Promise]:
-        d, rare = instance.data.dim, Sizes(instance.data).rare
-        return [
-            promise_at_most("share of wrong signs", 2 * d * rare),
-            promise_at_least("smallest y u·x", (9 * d - 1) / 10),
-        ]
+        wrong = self.rate(self.groups(instance).constants)
+        smallest = promise_at_least("smallest y u·x", self._least(instance))
+        return [promise_at_most("share of wrong signs", wrong), smallest]
 
     def witness(self, instance: Instance) -> Witness:
-        held = fresh(instance)
-        products = held.y * (held.X @ Sizes(instance.data).direction)
+        products = self._products(instance)
         wrong = float((products <= 0).double().mean())
         return Witness({"share of wrong signs": wrong, "smallest y u·x": float(products.min())})
 
-    def failures(self, trials: int, rng: Generator) -> Failures:
-        """A draw is a fresh example."""
-        instance = replace(self, test=trials).default(rng)
-        held, sizes = fresh(instance), Sizes(instance.data)
-        if not supposed(self, instance):
-            return Failures(0, trials, 2 * self.dim * sizes.rare)
-        products = held.y * (held.X @ sizes.direction)
-        return Failures(int((products < (9 * self.dim - 1) / 10).sum()), 0, 2 * self.dim * sizes.rare)
+    def holds(self, instance: Instance) -> Tensor:
+        return self._products(instance) >= self._least(instance)
 
-    def default(self, rng: Generator) -> Instance:
-        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))
+    def _least(self, instance: Instance) -> float:
+        return (9 * instance.data.dim - 1) / 10
+
+    def _products(self, instance: Instance) -> Tensor:
+        unseen = fresh(instance)
+        return unseen.y * (unseen.X @ self.groups(instance).direction)
 
 
 @dataclass(frozen=True)
-class OrdinaryTrainingSet(Theorem):
-    """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too."""
+class OrdinaryTrainingSet(LikelyClaim, id="frei2023/P1-P6"):
+    """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too.
 
-    id: ClassVar = "frei2023/P1-P6"
+    Default: `clusters` of noise `noise` in R^`dim`.
+    """
+
     claim: ClassVar = "the training set has P1-P6 with probability ≥ 1-(3n²d^{-ln(d)/2} + n²e^{-d/16} + d^{1-ln d})"
     applies_to: ClassVar = "n ≥ k ln²d examples of clusters under Assumption 2.2"
 
@@ -157,35 +142,34 @@ class OrdinaryTrainingSet(Theorem):
     noise: float = 1 / math.sqrt(570)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        sizes = Sizes(instance.data)
-        yield from assumption(sizes)
-        yield enough_examples(sizes)
+        groups = ClusterGroups(instance.data)
+        yield from assumption(groups)
+        yield enough_examples(groups)
 
     def probability(self, instance: Instance) -> float:
-        return 1 - Sizes(instance.data).unlikely
+        return 1 - ClusterGroups(instance.data).constants.unlikely
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [_promise(each) for each in _measured(instance)]
+        return [_promise(measured) for measured in _measured(instance)]
 
     def witness(self, instance: Instance) -> Witness:
-        return Witness({each.name: each.value for each in _measured(instance)})
+        return Witness({measured.name: measured.value for measured in _measured(instance)})
 
     def failures(self, trials: int, rng: Generator) -> Failures | None:
         """A draw is a training set."""
         instance = self.default(rng)
-        sizes = Sizes(instance.data)
-        if sizes.examples > sizes.dim - sizes.clusters or not supposed(self, instance):
+        groups = ClusterGroups(instance.data)
+        if len(groups.data) > groups.dim - len(groups) or not self.supposes(instance):
             return None
-        failed = count_strange_sets(trials, sizes, rng)
-        return Failures(failed, 0, sizes.unlikely)
+        return Failures(count_strange_sets(trials, groups, rng), 0, groups.constants.unlikely)
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(self.dim, self.clusters, self.noise, rng))
 
 
 def _measured(instance: Instance) -> list[Comparison]:
-    sizes = Sizes(instance.data)
-    return [each for check in PROPERTIES for each in check(sizes)]
+    groups = ClusterGroups(instance.data)
+    return [comparison for check in PROPERTIES for comparison in check(groups)]
 
 
 def _promise(comparison: Comparison) -> Promise:

@@ -11,62 +11,63 @@ from torch import Generator
 from brittle.attacks import flip_intervals
 from brittle.settings import Clusters, Data, Truth
 from brittle.settings.orthogonal import halves
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import ScalingClaim
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, fresh, largest_clusters
 from brittle.theorems.frei2023.instances import cluster_data, cluster_instance
-from brittle.theorems.frei2023.sizes import Sizes, assumption, fresh, kkt_point_up_to, largest_clusters, spread
+from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.scaling import Scaling, fitted
 from brittle.theorems.solved import kkt_network
-from brittle.theorems.vardi2022.sizes import Sizes as VardiSizes
+from brittle.theorems.vardi2022.groups import ExampleGroups
+from brittle.theorems.witness import LARGEST_MARGIN, Witness
+
+RATIO = "‖z‖ over that of vardi2022/4.1"
+
+
+class Growth(ScalingClaim):
+    """A claim of growth under Assumption 2.2."""
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from assumption(ClusterGroups(instance.data))
 
 
 @dataclass(frozen=True)
-class Regimes(Theorem):
-    """How much Assumption 2.2 admits as d grows; p = √d ln d stands for random means. Logarithms are divided out."""
+class Regimes(Growth, id="frei2023/Ex1"):
+    """How much Assumption 2.2 admits as d grows; p = √d ln d stands for random means. Logarithms are divided out.
 
-    id: ClassVar = "frei2023/Ex1"
+    Fitted over the dimensions `dims`.
+    """
+
     claim: ClassVar = "the assumption admits k = Õ(√d) at σ = 1, k = Õ(d) at σ = 1/√d, p = Õ(d) at k = Õ(1)"
     applies_to: ClassVar = "Assumption 2.2 itself"
-    explicit_constants: ClassVar = False
 
     dims: tuple[float, ...] = (1e8, 1e10, 1e12, 1e14, 1e16)
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
-
     def witness(self, instance: Instance) -> Witness:
         d = self.dims[-1]
-        random = largest_clusters(d, 1, math.sqrt(d) * math.log(d))
-        orthogonal = largest_clusters(d, 1 / math.sqrt(d), 0)
+        random, orthogonal, coherent = (values[-1] for values in self._largest())
         return Witness(
             {
-                "random means, σ = 1: k ln(d)/√d at the largest d": random * math.log(d) / math.sqrt(d),
-                "orthogonal means, σ = 1/√d: k ln(d)/d at the largest d": orthogonal * math.log(d) / d,
-                "two clusters, σ = 1: p/d at the largest d": _largest_coherence(d) / d,
+                "random means, σ = 1: k ln(d)/√d at the largest d": random / math.sqrt(d),
+                "orthogonal means, σ = 1/√d: k ln(d)/d at the largest d": orthogonal / d,
+                "two clusters, σ = 1: p/d at the largest d": coherent / d,
             }
         )
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        d = self.dims
-        random = [largest_clusters(each, 1, math.sqrt(each) * math.log(each)) * math.log(each) for each in d]
-        orthogonal = [largest_clusters(each, 1 / math.sqrt(each), 0) * math.log(each) for each in d]
+        random, orthogonal, coherent = self._largest()
         return (
-            fitted("k ln(d), random means, σ = 1", "d", 0.5, d, random),
-            fitted("k ln(d), orthogonal means, σ = 1/√d", "d", 1.0, d, orthogonal),
-            fitted("p, two clusters, σ = 1", "d", 1.0, d, [_largest_coherence(each) for each in d]),
+            fitted("k ln(d), random means, σ = 1", "d", 0.5, self.dims, random),
+            fitted("k ln(d), orthogonal means, σ = 1/√d", "d", 1.0, self.dims, orthogonal),
+            fitted("p, two clusters, σ = 1", "d", 1.0, self.dims, coherent),
         )
+
+    def _largest(self) -> tuple[list[float], list[float], list[float]]:
+        """k ln(d) for random and for orthogonal means, and p for two clusters, at every dimension."""
+        random = [largest_clusters(d, 1, math.sqrt(d) * math.log(d)) * math.log(d) for d in self.dims]
+        orthogonal = [largest_clusters(d, 1 / math.sqrt(d), 0) * math.log(d) for d in self.dims]
+        return random, orthogonal, [_largest_coherence(d) for d in self.dims]
 
     def default(self, rng: Generator) -> Instance:
         return Instance(cluster_data(570, 2, 1 / math.sqrt(570), rng))
@@ -74,60 +75,56 @@ class Regimes(Theorem):
 
 def _largest_coherence(dim: float) -> float:
     """The largest p that Assumption 2.2 admits for two clusters with σ = 1."""
-    delta = spread(dim, 1)
+    delta = ClusterConstants(dim, 2, 0.0, balance=0.5, noise=1.0).spread
     return (dim - delta + 1) / 20 - delta - 1
 
 
-@dataclass(frozen=True)
-class QuarterPower(Theorem):
-    """‖z‖ depends on the means alone, so they are sampled in their span, k = √d/(60 ln d) of them, with no training."""
+@dataclass(frozen=True, eq=False)
+class Sweep(Facts):
+    """The same setting in several dimensions: `swept`, in their order."""
 
-    id: ClassVar = "frei2023/Ex2"
+    swept: tuple[Data, ...]
+
+
+@dataclass(frozen=True)
+class QuarterPower(Growth, id="frei2023/Ex2"):
+    """‖z‖ depends on the means alone, so they are sampled in their span, k = √d/(60 ln d) of them, with no training.
+
+    Fitted over the dimensions `dims`.
+    """
+
     claim: ClassVar = "at σ = 1 with as many random clusters as fit, ‖z‖ = Õ(d^{1/4})"
     applies_to: ClassVar = "random means with σ = 1"
-    explicit_constants: ClassVar = False
 
     dims: tuple[float, ...] = (1e9, 1e10, 1e11, 1e12, 1e13)
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
-
     def witness(self, instance: Instance) -> Witness:
-        sizes = Sizes(instance.data)
-        return Witness({"k": sizes.clusters, "‖z‖": _length(sizes), "‖z‖/√d": _length(sizes) / math.sqrt(sizes.dim)})
+        groups = ClusterGroups(instance.data)
+        return Witness({"k": len(groups), "‖z‖": groups.length, "‖z‖/√d": groups.length / math.sqrt(groups.dim)})
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        swept = [Sizes(data) for data in instance.facts.get("swept", ())]
-        if not swept:
+        sweep = instance.known(Sweep)
+        if sweep is None:
             return ()
-        lengths = [_length(sizes) / math.sqrt(math.log(sizes.dim)) for sizes in swept]
-        return (fitted("‖z‖/√ln(d)", "d", 0.25, [sizes.dim for sizes in swept], lengths),)
+        lengths = [ClusterGroups(data).length / math.sqrt(math.log(data.dim)) for data in sweep.swept]
+        return (fitted("‖z‖/√ln(d)", "d", 0.25, [data.dim for data in sweep.swept], lengths),)
 
     def default(self, rng: Generator) -> Instance:
-        swept = []
-        for dim in self.dims:
-            clusters = int(math.sqrt(dim) / (60 * math.log(dim)))
-            swept.append(Clusters(int(dim), clusters, random_means=True).sample(2, rng, in_span=True))
-        return Instance(swept[-1], facts={"swept": swept})
+        swept = tuple(self._crowded(dim).sample(2, rng, in_span=True) for dim in self.dims)
+        return Instance(swept[-1], facts=Sweep(swept))
 
-
-def _length(sizes: Sizes) -> float:
-    return (sizes.opening + sizes.crossing) * float(torch.linalg.vector_norm(sizes.direction))
-
-
-RATIO = "‖z‖ over that of vardi2022/4.1"
+    def _crowded(self, dim: float) -> Clusters:
+        return Clusters(int(dim), int(math.sqrt(dim) / (60 * math.log(dim))), random_means=True)
 
 
 @dataclass(frozen=True)
-class NoNoise(Theorem):
+class NoNoise(AtKKTPoint, id="frei2023/limit"):
     """At σ = 0 the examples are the means, Δ = 0, η1 is that of vardi2022/4.1, and η2 is larger by
     3(3d+1)(1-2c')/(2(1-3c')(cc'+1)(d+1)), which lies between 3 and 36/7 as c' ≤ 1/10.
+
+    Default: `clusters` orthogonal means in R^`dim`. `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
-    id: ClassVar = "frei2023/limit"
     claim: ClassVar = "for σ -> 0 Theorem 4.2 becomes vardi2022/4.1 on the means: the same z, up to a factor ≤ 36/7"
     applies_to: ClassVar = "KKT points on the cluster means themselves"
 
@@ -135,11 +132,11 @@ class NoNoise(Theorem):
     clusters: int = 52
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-        deviation = float(torch.linalg.vector_norm(Sizes(instance.data).noises, dim=1).max())
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        groups = ClusterGroups(instance.data)
+        yield from assumption(groups)
+        deviation = float(torch.linalg.vector_norm(groups.noises, dim=1).max())
         yield at_most("largest ‖x - μ‖", deviation, 1e-9 * math.sqrt(instance.data.dim))
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [
@@ -149,11 +146,9 @@ class NoNoise(Theorem):
         ]
 
     def witness(self, instance: Instance) -> Witness:
-        sizes = Sizes(instance.data)
-        known = VardiSizes(Data(sizes.means, sizes.labels, truth=Truth(dim=sizes.dim)))
-        theirs = (known.opening + known.crossing) * float(torch.linalg.vector_norm(known.direction))
-        z = (sizes.opening + sizes.crossing) * sizes.direction
-        return Witness({RATIO: _length(sizes) / theirs}, -instance.data.y[:, None] * z)
+        groups = ClusterGroups(instance.data)
+        means = ExampleGroups(Data(groups.centres, groups.labels, truth=Truth(dim=groups.dim)))
+        return Witness({RATIO: groups.length / means.length}, groups.against(instance.data.y))
 
     def default(self, rng: Generator) -> Instance:
         means = torch.eye(self.clusters, dtype=torch.float64) * math.sqrt(self.dim)
@@ -163,51 +158,57 @@ class NoNoise(Theorem):
         return Instance(data, kkt_network(data, rng))
 
 
-@dataclass(frozen=True)
-class PerturbationScales(Theorem):
-    """The smallest multiple of Σ y^(q) μ^(q) that flips every fresh example of solved KKT points, beside z."""
+@dataclass(frozen=True, eq=False)
+class SolvedSweeps(Facts):
+    """Solved KKT points `by_clusters` at one dimension, and `by_dim` with one number of clusters."""
 
-    id: ClassVar = "frei2023/4.2-scaling"
+    by_clusters: tuple[Instance, ...]
+    by_dim: tuple[Instance, ...]
+
+
+@dataclass(frozen=True)
+class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
+    """The smallest multiple of Σ y^(q) μ^(q) that flips every fresh example of solved KKT points, beside z.
+
+    Fitted over the numbers of `clusters` at the first of the `dims`, and over the `dims` with the first number of
+    them; σ√d is `scaled_noise`, and there are `test` fresh examples.
+    """
+
     claim: ClassVar = "‖z‖ ~ √(d/k): the exponent is -1/2 in the number of clusters and +1/2 in the dimension"
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
-    explicit_constants: ClassVar = False
 
     clusters: tuple[int, ...] = (2, 4, 8, 16)
     dims: tuple[int, ...] = (1000, 2000, 4000)
-    scaled_noise: float = 0.09  # σ√d
+    scaled_noise: float = 0.09
     test: int = 100
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
-
     def witness(self, instance: Instance) -> Witness:
-        return Witness({"k": Sizes(instance.data).clusters, "‖z‖ of the theorem": _length(Sizes(instance.data))})
+        groups = ClusterGroups(instance.data)
+        return Witness({"k": len(groups), "‖z‖ of the theorem": groups.length})
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        if "by clusters" not in instance.facts:
+        sweeps = instance.known(SolvedSweeps)
+        if sweeps is None:
             return ()
-        by_clusters, by_dim = instance.facts["by clusters"], instance.facts["by dimension"]
-        k, d = [Sizes(each.data).clusters for each in by_clusters], [each.data.dim for each in by_dim]
+        groups = [ClusterGroups(solved.data) for solved in sweeps.by_clusters]
+        k, d = [len(clusters) for clusters in groups], [solved.data.dim for solved in sweeps.by_dim]
         return (
-            fitted("smallest flip", "k", -0.5, k, [_smallest_flip(each) for each in by_clusters]),
-            fitted("‖z‖ of the theorem", "k", -0.5, k, [_length(Sizes(each.data)) for each in by_clusters]),
-            fitted("smallest flip", "d", 0.5, d, [_smallest_flip(each) for each in by_dim]),
+            fitted("smallest flip", "k", -0.5, k, [_smallest_flip(solved) for solved in sweeps.by_clusters]),
+            fitted("‖z‖ of the theorem", "k", -0.5, k, [clusters.length for clusters in groups]),
+            fitted("smallest flip", "d", 0.5, d, [_smallest_flip(solved) for solved in sweeps.by_dim]),
         )
 
     def default(self, rng: Generator) -> Instance:
-        by_clusters = [self._instance(self.dims[0], each, rng) for each in self.clusters]
-        by_dim = [by_clusters[0], *(self._instance(each, self.clusters[0], rng) for each in self.dims[1:])]
+        by_clusters = tuple(self._solved(self.dims[0], clusters, rng) for clusters in self.clusters)
+        larger = (self._solved(dim, self.clusters[0], rng) for dim in self.dims[1:])
         last = by_clusters[-1]
-        return Instance(last.data, last.network, {"by clusters": by_clusters, "by dimension": by_dim})
+        return Instance(last.data, last.network, SolvedSweeps(by_clusters, (by_clusters[0], *larger)))
 
-    def _instance(self, dim: int, clusters: int, rng: Generator) -> Instance:
+    def _solved(self, dim: int, clusters: int, rng: Generator) -> Instance:
         return cluster_instance(dim, clusters, self.scaled_noise / math.sqrt(dim), rng, test=self.test)
 
 
 def _smallest_flip(instance: Instance) -> float:
-    held, u = fresh(instance), Sizes(instance.data).direction
-    rays = -held.y[:, None] * u / torch.linalg.vector_norm(u)
-    return flip_intervals(instance.two_layer, held.X, held.y, rays).overlap()[0]
+    unseen, u = fresh(instance), ClusterGroups(instance.data).direction
+    rays = -unseen.y[:, None] * u / torch.linalg.vector_norm(u)
+    return flip_intervals(instance.two_layer, unseen.X, unseen.y, rays).overlap()[0]

@@ -7,8 +7,8 @@ from torch import Generator
 from brittle.networks import TwoLayer
 from brittle.networks.constructions import clustered
 from brittle.settings import Clusters, Data
-from brittle.theorems.base import Instance
-from brittle.theorems.frei2023.sizes import Sizes
+from brittle.theorems.frei2023.groups import ClusterGroups
+from brittle.theorems.instance import Instance
 from brittle.theorems.solved import kkt_network
 
 
@@ -37,5 +37,5 @@ def cluster_instance(
 
 def robust_network(data: Data) -> TwoLayer:
     """Theorem 4.1."""
-    sizes = Sizes(data)
-    return clustered(sizes.means, sizes.labels).network
+    groups = ClusterGroups(data)
+    return clustered(groups.centres, groups.labels).network

@@ -2,40 +2,59 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.networks import Network
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    LONGEST,
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
-from brittle.theorems.draws import supposed
-from brittle.theorems.frei2023.instances import cluster_data, cluster_instance, robust_network
-from brittle.theorems.frei2023.sizes import Sizes, assumption, enough_examples, fresh, kkt_point_up_to
+from brittle.theorems.base import LikelyClaim
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.claims import FreshClaim
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
+from brittle.theorems.frei2023.instances import cluster_instance, robust_network
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.pattern import RADIUS, pattern_radius
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
+
+FLIPPED = "share of fresh examples that flip"
 
 
-def training_set(sizes: Sizes, error: float, failure: float) -> Iterator[Comparison]:
-    """What Theorems 3.1 and 4.2 ask of the data, with ε = `error` and δ = `failure`."""
-    n, d = sizes.examples, sizes.dim
-    yield from assumption(sizes)
-    yield enough_examples(sizes)
-    yield at_most("1/δ", 1 / failure, _power(math.log(d) - 1, d) / 3)
-    yield at_most("examples, for the norms", n, math.sqrt(failure / 3) * _power(d / 32, math.e))
-    yield at_most("examples, for the inner products", n, math.sqrt(failure) / 3 * _power(math.log(d) / 4, d))
-    yield at_most("examples, for the error", n, error / 4 * _power(math.log(d) / 2, d))
+@dataclass(frozen=True)
+class KKTClaim(AtKKTPoint, LikelyClaim):
+    """What Theorems 3.1 and 4.2 share: ε = `error`, δ = `failure`, and a KKT point up to `kkt_tolerance`.
+
+    The default instance has `clusters` of noise `noise` in R^`dim`, with `test` fresh examples. The probability that
+    is stated is that of the training set and of all fresh examples that are measured.
+    """
+
+    applies_to: ClassVar = "KKT points on n ≥ k ln²d examples of clusters under Assumption 2.2"
+
+    error: float = 1e-6
+    failure: float = 1e-3
+    dim: int = 570
+    clusters: int = 2
+    noise: float = 1 / math.sqrt(570)
+    test: int = 1000
+    kkt_tolerance: float = 1e-6
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        groups = ClusterGroups(instance.data)
+        yield from assumption(groups)
+        yield enough_examples(groups)
+        n, d, delta = len(instance.data), instance.data.dim, self.failure
+        yield at_most("1/δ", 1 / delta, _power(math.log(d) - 1, d) / 3)
+        yield at_most("examples, for the norms", n, math.sqrt(delta / 3) * _power(d / 32, math.e))
+        yield at_most("examples, for the inner products", n, math.sqrt(delta) / 3 * _power(math.log(d) / 4, d))
+        yield at_most("examples, for the error", n, self.error / 4 * _power(math.log(d) / 2, d))
+
+    def probability(self, instance: Instance) -> float:
+        numbers = ClusterGroups(instance.data).constants
+        return 1 - numbers.unlikely - len(fresh(instance)) * numbers.strange
+
+    def default(self, rng: Generator) -> Instance:
+        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
 
 
 def _power(exponent: float, base: float) -> float:
@@ -43,102 +62,60 @@ def _power(exponent: float, base: float) -> float:
 
 
 @dataclass(frozen=True)
-class Generalises(Theorem):
+class Generalises(KKTClaim, id="frei2023/3.1"):
     """Theorem A.1 says it explicitly: error ≤ 4n d^{-ln(d)/2} with the probability of P1-P6.
 
     The condition on 1/δ follows from the one on the inner products for every d > e². The probability that is stated
     is that of the training set and of all fresh examples that are measured.
     """
 
-    id: ClassVar = "frei2023/3.1"
     claim: ClassVar = "every KKT point errs on a fresh example with probability ≤ ε, and ≤ 4n d^{-ln(d)/2}"
-    applies_to: ClassVar = "KKT points on n ≥ k ln²d examples of clusters under Assumption 2.2"
-
-    error: float = 1e-6
-    failure: float = 1e-3
-    dim: int = 570
-    clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
-    test: int = 1000
-    kkt_tolerance: float = 1e-6
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from training_set(Sizes(instance.data), self.error, self.failure)
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
-
-    def probability(self, instance: Instance) -> float:
-        sizes = Sizes(instance.data)
-        return 1 - sizes.unlikely - len(fresh(instance)) * sizes.strange
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_most("test error", least) for least in (self.error, Sizes(instance.data).strange)]
+        rates = (self.error, ClusterGroups(instance.data).constants.strange)
+        return [promise_at_most("test error", rate) for rate in rates]
 
     def witness(self, instance: Instance) -> Witness:
-        held = fresh(instance)
-        q = instance.two_layer.margins(held.X, held.y) / instance.smallest_margin
-        counts = {"fresh examples": float(len(held)), "smallest margin of a fresh example": float(q.min())}
+        unseen = fresh(instance)
+        q = instance.two_layer.margins(unseen.X, unseen.y) / instance.smallest_margin
+        counts = {"fresh examples": float(len(unseen)), "smallest margin of a fresh example": float(q.min())}
         return Witness({"test error": float((q <= 0).double().mean()), **counts})
-
-    def default(self, rng: Generator) -> Instance:
-        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
 
 
 @dataclass(frozen=True)
-class RobustClusterNetworkExists(Theorem):
+class RobustClusterNetworkExists(FreshClaim, id="frei2023/4.1"):
     """v_j = y^(j), w_j = 4μ^(j)/d, b_j = -2.
 
     "For sufficiently large d" is not needed: Assumption 2.2 makes 4σ ln(d)/√d = Δ/d ≤ 1/21.
     """
 
-    id: ClassVar = "frei2023/4.1"
     claim: ClassVar = "width k suffices for margin ≥ 1 and radius ≥ √d/4 at a fresh example, w.p. ≥ 1-2d^{1-ln(d)/2}"
-    applies_to: ClassVar = "clusters under Assumption 2.2"
+    note: ClassVar = "The paper states √d/8; its proof works up to √d/4, which is what is checked."
 
-    dim: int = 570
-    clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
-    test: int = 1000
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from assumption(Sizes(instance.data))
-
-    def probability(self, instance: Instance) -> float:
-        """Of all fresh examples together."""
-        sizes = Sizes(instance.data)
-        return 1 - len(fresh(instance)) * 2 * sizes.dim * sizes.rare
+    def rate(self, constants: ClusterConstants) -> float:
+        return constants.misplaced
 
     def bound(self, instance: Instance) -> list[Promise]:
-        least = math.sqrt(instance.data.dim) / 4
-        return [promise_at_least("smallest margin", 1), promise_at_least(RADIUS, least)]
+        return [promise_at_least("smallest margin", 1), promise_at_least(RADIUS, self._radius(instance))]
 
     def witness(self, instance: Instance) -> Witness:
-        held, network = fresh(instance), robust_network(instance.data)
-        q = network.margins(held.X, held.y)
-        return Witness({"smallest margin": float(q.min()), RADIUS: float(pattern_radius(network, held.X).min())})
+        q, radii = self._margins_and_radii(instance)
+        return Witness({"smallest margin": float(q.min()), RADIUS: float(radii.min())})
 
-    def failures(self, trials: int, rng: Generator) -> Failures:
-        """A draw is a fresh example."""
-        instance = replace(self, test=trials).default(rng)
-        promised = 2 * self.dim * Sizes(instance.data).rare
-        if not supposed(self, instance):
-            return Failures(0, trials, promised)
-        held, network = fresh(instance), robust_network(instance.data)
-        good = network.margins(held.X, held.y) >= 1
-        good &= pattern_radius(network, held.X) >= math.sqrt(self.dim) / 4
-        return Failures(int((~good).sum()), 0, promised)
+    def holds(self, instance: Instance) -> Tensor:
+        q, radii = self._margins_and_radii(instance)
+        return (q >= 1) & (radii >= self._radius(instance))
 
-    def default(self, rng: Generator) -> Instance:
-        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))
+    def _radius(self, instance: Instance) -> float:
+        return math.sqrt(instance.data.dim) / 4
 
-    def note(self) -> str:
-        return "The paper states √d/8; its proof works up to √d/4, which is what is checked."
-
-
-FLIPPED = "share of fresh examples that flip"
+    def _margins_and_radii(self, instance: Instance) -> tuple[Tensor, Tensor]:
+        unseen, network = fresh(instance), robust_network(instance.data)
+        return network.margins(unseen.X, unseen.y), pattern_radius(network, unseen.X)
 
 
 @dataclass(frozen=True)
-class NotRobust(Theorem):
+class NotRobust(KKTClaim, id="frei2023/4.2"):
     """z = (η1+η2) Σ y^(q) μ^(q) with Δ = 4σ√d ln d, c' = k(p+Δ+1)/(d-Δ+1), η1 = (2Δ+p+1)/(d-Δ-kp-kΔ) and
     η2 = 3(3d+Δ+1)(1-2c')/((d-Δ-kp-kΔ)(1-3c')ck).
 
@@ -146,61 +123,31 @@ class NotRobust(Theorem):
     13√(d/k)/c. A network of smallest margin q is the one of the theorem times √q.
     """
 
-    id: ClassVar = "frei2023/4.2"
     claim: ClassVar = "x - y z flips a fresh example with probability ≥ 1-ε, ‖z‖ = O(√(d/k)/c), explicit in Lemma D.9"
-    applies_to: ClassVar = "KKT points on n ≥ k ln²d examples of clusters under Assumption 2.2"
+    note: ClassVar = (
+        "Lemma D.2 is stated with 2, announces 4 and proves 3/2; η2 rests on the 2, so a factor 2.5 in place of 3 "
+        "would do. The theorem's z is shorter than √d only for k of several hundred: see the smallest scale."
+    )
 
-    error: float = 1e-6
-    failure: float = 1e-3
     dim: int = 2000
     clusters: int = 52
     noise: float = 0.09 / math.sqrt(2000)
-    test: int = 1000
-    kkt_tolerance: float = 1e-6
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from training_set(Sizes(instance.data), self.error, self.failure)
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
-
-    def probability(self, instance: Instance) -> float:
-        sizes = Sizes(instance.data)
-        return 1 - sizes.unlikely - len(fresh(instance)) * sizes.strange
 
     def bound(self, instance: Instance) -> list[Promise]:
-        sizes = Sizes(instance.data)
+        numbers = ClusterGroups(instance.data).constants
         return [
-            promise_at_most(LONGEST, longest(sizes), certain=True),
+            promise_at_most(LONGEST, numbers.longest, certain=True),
             promise_at_most(LARGEST_MARGIN, -instance.smallest_margin),
-            promise_at_least(FLIPPED, 1 - sizes.strange),
+            promise_at_least(FLIPPED, 1 - numbers.strange),
         ]
 
     def witness(self, instance: Instance) -> Witness:
-        held, sizes = fresh(instance), Sizes(instance.data)
-        z = (sizes.opening + sizes.crossing) * sizes.direction
-        moved = -held.y[:, None] * z
-        before = instance.two_layer.margins(held.X, held.y)
-        after = instance.two_layer.margins(held.X + moved, held.y)
+        unseen = fresh(instance)
+        moved = ClusterGroups(instance.data).against(unseen.y)
+        before = instance.two_layer.margins(unseen.X, unseen.y)
+        after = instance.two_layer.margins(unseen.X + moved, unseen.y)
         flipped = float(((before > 0) & (after < 0)).double().mean())
-        return Witness({FLIPPED: flipped}, moved, held.X, held.y)
+        return Witness({FLIPPED: flipped}, moved, unseen.X, unseen.y)
 
     def comparator(self, instance: Instance) -> Network | None:
         return robust_network(instance.data)
-
-    def default(self, rng: Generator) -> Instance:
-        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
-
-    def note(self) -> str:
-        return (
-            "Lemma D.2 is stated with 2, announces 4 and proves 3/2; η2 rests on the 2, so a factor 2.5 in place of 3 "
-            "would do. The theorem's z is shorter than √d only for k of several hundred: see the smallest scale."
-        )
-
-
-def longest(sizes: Sizes) -> float:
-    """Lemma D.9 with the instance's own c', Δ and d."""
-    d, k, c, share = sizes.dim, sizes.clusters, sizes.balance, sizes.share
-    width = d - sizes.spread + 1
-    over = d - sizes.spread - share * width
-    first = 2 * share * width / k / over
-    second = 3 * (3 * d + sizes.spread + 1) * (1 - 2 * share) / (over * (1 - 3 * share) * c * k)
-    return (first + second) * math.sqrt(k * d + k * share * width)

@@ -2,24 +2,17 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
 from torch import Generator
 
-from brittle.theorems.base import (
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import LikelyClaim
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Instance
 from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, about_data, about_network, about_start
+from brittle.theorems.witness import Witness
 
 APPLIES = "data on a linear subspace; two layers without biases, first layer trained, output weights ±1/√m"
 RATIO = "‖Π∇N‖ over β√(kℓ/m)"
@@ -28,8 +21,11 @@ SHRINKAGE = "deviation of the weights off the subspace from (1-ηλ)^T times the
 
 
 @dataclass(frozen=True)
-class Gradient(Theorem):
-    """The gradient off P at every x0, beside β√(kℓ/m): k active neurons, codimension ℓ, width m."""
+class Gradient(LikelyClaim):
+    """The gradient off P at every x0, beside β√(kℓ/m): k active neurons, codimension ℓ, width m.
+
+    `dim`, `codimension`, `width` and `examples` are the sizes of the default instance.
+    """
 
     applies_to: ClassVar = APPLIES
 
@@ -38,19 +34,28 @@ class Gradient(Theorem):
     width: int = 10
     examples: int = 20
 
+    @property
+    def recipe(self) -> Recipe:
+        """How the default instance is made."""
+        return Recipe(self.dim, self.codimension, self.width, self.examples)
+
     def default(self, rng: Generator) -> Instance:
-        return Recipe(self.dim, self.codimension, self.width, self.examples).instance(rng)
+        return self.recipe.instance(rng)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
         yield from about_data(off)
-        yield from about_network(off, off.dim**-0.5)
+        yield from about_network(off, self.stated_beta(off))
         yield from about_start(off)
+
+    def stated_beta(self, off: OffSubspace) -> float:
+        """β of the start that the statement supposes: 1/√d."""
+        return 1 / math.sqrt(off.dim)
 
     def witness(self, instance: Instance) -> Witness:
         off = OffSubspace(instance)
-        known = {SHORTEST: float(off.gradients.min()), LONGEST_GRADIENT: float(off.gradients.max())}
-        return Witness(known | ratios(off))
+        lengths = {SHORTEST: float(off.gradients.min()), LONGEST_GRADIENT: float(off.gradients.max())}
+        return Witness(lengths | ratios(off))
 
     def probability(self, instance: Instance) -> float:
         """A union bound over the sets of active neurons that occur."""
@@ -69,29 +74,29 @@ def ratios(off: OffSubspace) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class LargeGradient(Gradient):
+class LargeGradient(Gradient, id="melamed2023/4.1"):
     """‖Π_P⊥ ∇N(x0)‖ ≥ √(kℓ/(2md)) for x0 in P with k active neurons, w.p. ≥ 1 - e^(-ℓ/16) over the start."""
 
-    id: ClassVar = "melamed2023/4.1"
     claim: ClassVar = "the gradient off the subspace is at least √(kℓ/(2md))"
+    note: ClassVar = "the proof writes the variance of the start as 1/√d; it is 1/d, and the constants use 1/d"
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_least(f"smallest {RATIO}", math.sqrt(1 / 2))]
 
-    def note(self) -> str:
-        return "the proof writes the variance of the start as 1/√d; it is 1/d, and the constants use 1/d"
-
 
 @dataclass(frozen=True)
-class ConstantGradient(Gradient):
-    """ℓ ≥ a·d and k ≥ c·m ⇒ ‖Π_P⊥ ∇N(x0)‖ ≥ √(ac/2) = Ω(1), w.p. ≥ 1 - e^(-ℓ/16)."""
+class ConstantGradient(Gradient, id="melamed2023/C4.1"):
+    """ℓ ≥ a·d and k ≥ c·m ⇒ ‖Π_P⊥ ∇N(x0)‖ ≥ √(ac/2) = Ω(1), w.p. ≥ 1 - e^(-ℓ/16).
 
-    id: ClassVar = "melamed2023/C4.1"
+    `codimension_share` is a, `active_share` is c.
+    """
+
     claim: ClassVar = "with ℓ = Ω(d) and k = Ω(m) the gradient off the subspace is Ω(1)"
+    note: ClassVar = "the paper leaves the constant to Ω; this is the one that Theorem 4.1 gives for the chosen shares"
 
     width: int = 40
-    codimension_share: float = 0.5  # a
-    active_share: float = 0.1  # c
+    codimension_share: float = 0.5
+    active_share: float = 0.1
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
@@ -102,129 +107,106 @@ class ConstantGradient(Gradient):
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_least(SHORTEST, math.sqrt(self.codimension_share * self.active_share / 2))]
 
-    def note(self) -> str:
-        return "the paper leaves the constant to Ω; this is the one that Theorem 4.1 gives for the chosen shares"
+
+class FromStart(Gradient):
+    """From a start w_i ~ N(0, β² I) with a β of its own."""
+
+    def stated_beta(self, off: OffSubspace) -> float:
+        """As it was drawn."""
+        return off.beta
 
 
 @dataclass(frozen=True)
-class SmallGradient(Gradient):
-    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16)."""
+class SmallGradient(FromStart, id="melamed2023/6.1"):
+    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16).
 
-    id: ClassVar = "melamed2023/6.1"
+    `beta` is β.
+    """
+
     claim: ClassVar = "from a start N(0, β²) the gradient off the subspace is at most β√(2kℓ/m)"
+    note: ClassVar = "the proof cites Lemma B.2 and means D.1"
 
     beta: float = 0.005
 
-    def default(self, rng: Generator) -> Instance:
-        return Recipe(self.dim, self.codimension, self.width, self.examples, beta=self.beta).instance(rng)
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        off = OffSubspace(instance)
-        yield from about_data(off)
-        yield from about_network(off, off.beta)
-        yield from about_start(off)
+    @property
+    def recipe(self) -> Recipe:
+        return replace(super().recipe, beta=self.beta)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(f"largest {RATIO}", math.sqrt(2))]
 
-    def note(self) -> str:
-        return "the proof cites Lemma B.2 and means D.1"
-
 
 @dataclass(frozen=True)
-class TinyStart(Gradient):
+class TinyStart(FromStart, id="melamed2023/C6.1"):
     """β ≤ 1/(√2 d) ⇒ ‖Π_P⊥ ∇N(x0)‖ ≤ 1/√d, w.p. ≥ 1 - e^(-ℓ/16)."""
 
-    id: ClassVar = "melamed2023/C6.1"
     claim: ClassVar = "from a start with β = 1/(√2 d) the gradient off the subspace is at most 1/√d"
 
-    def default(self, rng: Generator) -> Instance:
-        beta = 1 / (math.sqrt(2) * self.dim)
-        return Recipe(self.dim, self.codimension, self.width, self.examples, beta=beta).instance(rng)
+    @property
+    def recipe(self) -> Recipe:
+        return replace(super().recipe, beta=1 / (math.sqrt(2) * self.dim))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
         yield at_most("β", off.beta, 1 / (math.sqrt(2) * off.dim), tolerance=1e-12)
-        yield from about_data(off)
-        yield from about_network(off, off.beta)
-        yield from about_start(off)
+        yield from super().hypotheses(instance)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(LONGEST_GRADIENT, instance.data.dim**-0.5)]
 
 
 @dataclass(frozen=True)
-class Regularised(Gradient):
-    """T steps with L2 penalty λ and rate η, 0 < ηλ < 1: ‖Π_P⊥ ∇N(x0)‖ ≤ (1-ηλ)^T √(2kℓ/(md)), w.p. ≥ 1 - e^(-ℓ/16);
-    the weights off P are exactly (1-ηλ)^T times their start."""
-
-    id: ClassVar = "melamed2023/6.2"
-    claim: ClassVar = "with L2 regularisation the gradient off the subspace is at most (1-ηλ)^T √(2kℓ/(md))"
+class WithDecay(Gradient):
+    """T steps with L2 penalty λ and rate η: `steps`, `decay` and `rate`."""
 
     rate: float = 0.01
     decay: float = 1.0
     steps: int = 200
 
-    def default(self, rng: Generator) -> Instance:
-        sizes = (self.dim, self.codimension, self.width, self.examples)
-        return Recipe(*sizes, rate=self.rate, decay=self.decay, steps=self.steps).instance(rng)
+    @property
+    def recipe(self) -> Recipe:
+        return replace(super().recipe, rate=self.rate, decay=self.decay, steps=self.steps)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
-        yield at_least("ηλ", product(off), 0)
-        yield at_most("ηλ", product(off), 1)
+        yield at_least("ηλ", off.product, 0)
+        yield at_most("ηλ", off.product, 1)
         yield from about_data(off)
-        yield from about_network(off, off.beta, shrinkage(off))
+        yield from about_network(off, off.beta, off.shrinkage)
+
+
+@dataclass(frozen=True)
+class Regularised(WithDecay, id="melamed2023/6.2"):
+    """T steps with L2 penalty λ and rate η, 0 < ηλ < 1: ‖Π_P⊥ ∇N(x0)‖ ≤ (1-ηλ)^T √(2kℓ/(md)), w.p. ≥ 1 - e^(-ℓ/16);
+    the weights off P are exactly (1-ηλ)^T times their start."""
+
+    claim: ClassVar = "with L2 regularisation the gradient off the subspace is at most (1-ηλ)^T √(2kℓ/(md))"
+    note: ClassVar = "0 < ηλ < 1 is used and not stated"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        limit = math.sqrt(2) * shrinkage(OffSubspace(instance))
+        limit = math.sqrt(2) * OffSubspace(instance).shrinkage
         return [promise_at_most(SHRINKAGE, 1e-9, certain=True), promise_at_most(f"largest {RATIO}", limit)]
 
     def witness(self, instance: Instance) -> Witness:
         off = OffSubspace(instance)
         start = off.network.start
-        W0 = off.weights / shrinkage(off) if start is None else off.project(start.W)
-        away = float((off.weights - shrinkage(off) * W0).norm() / W0.norm().clamp(min=1e-300))
-        known = {SHORTEST: float(off.gradients.min()), LONGEST_GRADIENT: float(off.gradients.max()), SHRINKAGE: away}
-        return Witness(known | ratios(off))
-
-    def note(self) -> str:
-        return "0 < ηλ < 1 is used and not stated"
-
-
-def product(off: OffSubspace) -> float:
-    """ηλ; where the training is not known, what one step with the measured shrinkage would have."""
-    known = off.fact("rate") is not None and off.fact("decay") is not None
-    return float(off.fact("rate") * off.fact("decay")) if known else 1 - off.shrinkage
-
-
-def shrinkage(off: OffSubspace) -> float:
-    """(1-ηλ)^T of the known training, else as measured."""
-    return float((1 - product(off)) ** off.fact("steps", 1))
+        W0 = off.weights / off.shrinkage if start is None else off.project(start.W)
+        away = float((off.weights - off.shrinkage * W0).norm() / W0.norm().clamp(min=1e-300))
+        return Witness({**super().witness(instance).measures, SHRINKAGE: away})
 
 
 @dataclass(frozen=True)
-class StronglyRegularised(Gradient):
+class StronglyRegularised(WithDecay, id="melamed2023/C6.2"):
     """(1-ηλ)^T ≤ 1/√(2d) ⇒ ‖Π_P⊥ ∇N(x0)‖ ≤ 1/√d, w.p. ≥ 1 - e^(-ℓ/16)."""
 
-    id: ClassVar = "melamed2023/C6.2"
     claim: ClassVar = "with (1-ηλ)^T ≤ 1/√(2d) the gradient off the subspace is at most 1/√d"
 
-    rate: float = 0.01
     decay: float = 2.5
-    steps: int = 200
-
-    def default(self, rng: Generator) -> Instance:
-        sizes = (self.dim, self.codimension, self.width, self.examples)
-        return Recipe(*sizes, rate=self.rate, decay=self.decay, steps=self.steps).instance(rng)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
-        yield at_least("ηλ", product(off), 0)
-        yield at_most("ηλ", product(off), 1)
-        yield at_most("(1-ηλ)^T", shrinkage(off), 1 / math.sqrt(2 * off.dim))
-        yield from about_data(off)
-        yield from about_network(off, off.beta, shrinkage(off))
+        yield at_most("(1-ηλ)^T", off.shrinkage, 1 / math.sqrt(2 * off.dim))
+        yield from super().hypotheses(instance)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(LONGEST_GRADIENT, instance.data.dim**-0.5)]

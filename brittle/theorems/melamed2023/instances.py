@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -12,7 +11,8 @@ from torch import Generator, Tensor
 from brittle.networks import Kaiming, TwoLayer
 from brittle.settings import Data, Subspace
 from brittle.settings.span import bartlett
-from brittle.theorems.base import Comparison, Instance, at_least, at_most
+from brittle.theorems.comparison import Comparison, at_least, at_most
+from brittle.theorems.instance import Facts, Instance
 from brittle.training import Logistic, Steps
 from brittle.training.descent import Descent
 
@@ -21,8 +21,33 @@ RANK = 1e-10  # singular values below this share of the largest count as zero
 
 
 @dataclass(frozen=True)
+class Training(Facts):
+    """How the network was trained: from w ~ N(0, β² I), where `beta` is β, in `steps` of rate η, which is `rate`, with
+    (λ/2)‖W‖² added to the loss, where `decay` is λ."""
+
+    beta: float
+    rate: float
+    decay: float
+    steps: int
+
+    @property
+    def product(self) -> float:
+        """ηλ."""
+        return self.rate * self.decay
+
+    @property
+    def shrinkage(self) -> float:
+        """(1-ηλ)^T: how much shorter it leaves the weights off P."""
+        return math.pow(1 - self.product, self.steps)
+
+
+@dataclass(frozen=True)
 class Recipe:
-    """Sizes and training of a default instance: w ~ N(0, β² I) with β = 1/√d unless given, output weights ±1/√m."""
+    """Sizes and training of a default instance: w ~ N(0, β² I) with β = 1/√d unless `beta` is given, outputs ±1/√m.
+
+    `examples` and `tests` points of a subspace of R^`dim` of this `codimension`; a network of this `width`; `rate`,
+    `decay` and `steps` as in `Training`.
+    """
 
     dim: int
     codimension: int
@@ -36,6 +61,7 @@ class Recipe:
 
     @property
     def deviation(self) -> float:
+        """β."""
         return self.dim**-0.5 if self.beta is None else self.beta
 
     def instance(self, rng: Generator) -> Instance:
@@ -50,8 +76,7 @@ class Recipe:
             Steps(self.steps), Logistic("sum"), rate=self.rate, layers="first", biases=False, decay=self.decay
         )
         network = descent.train(replace(start, start=start), data).network
-        facts = {"beta": self.deviation, "rate": self.rate, "decay": self.decay, "steps": self.steps}
-        return Instance(data, network, facts)
+        return Instance(data, network, Training(self.deviation, self.rate, self.decay, self.steps))
 
 
 def _with_room(data: Data, columns: int) -> Data:
@@ -59,37 +84,42 @@ def _with_room(data: Data, columns: int) -> Data:
     assert data.X_test is not None
     inside = data.columns
     axes = torch.eye(inside + columns, dtype=torch.float64)
-    X, X_test = (torch.nn.functional.pad(each, (0, columns)) for each in (data.X, data.X_test))
+    X, X_test = (torch.nn.functional.pad(points, (0, columns)) for points in (data.X, data.X_test))
     truth = replace(data.truth, basis=axes[:, :inside].clone(), complement=axes[:, inside:].clone())
     return replace(data, X=X, X_test=X_test, truth=truth)
 
 
 @dataclass(frozen=True, eq=False)
 class OffSubspace:
-    """An instance seen from P⊥; P is what the data know of it, else the span of the examples."""
+    """An `instance` seen from P⊥; P is what the data know of it, else the span of the examples."""
 
     instance: Instance
 
     @cached_property
     def basis(self) -> Tensor:
         """(columns, dim P), orthonormal."""
-        known = self.instance.data.truth.basis
-        if known is not None:
-            return known
-        _, sizes, directions = torch.linalg.svd(self.instance.data.X, full_matrices=False)
+        basis = self.instance.data.truth.basis
+        if basis is not None:
+            return basis
+        decomposition = torch.linalg.svd(self.instance.data.X, full_matrices=False)
+        sizes: Tensor = decomposition.S
+        directions: Tensor = decomposition.Vh
         return directions[sizes > RANK * sizes[0]].T
 
     @property
     def dim(self) -> int:
+        """d."""
         return self.instance.data.dim
 
     @property
     def codimension(self) -> int:
-        known = self.instance.data.truth.codimension
-        return self.dim - self.basis.shape[1] if known is None else known
+        """ℓ."""
+        codimension = self.instance.data.truth.codimension
+        return self.dim - self.basis.shape[1] if codimension is None else codimension
 
     @property
     def network(self) -> TwoLayer:
+        """The instance's, with two layers."""
         return self.instance.two_layer
 
     @cached_property
@@ -118,7 +148,8 @@ class OffSubspace:
     @cached_property
     def gradients(self) -> Tensor:
         """‖Π_P⊥ ∇N(x0)‖, (points,)."""
-        return ((self.active * self.network.v) @ self.weights).norm(dim=1)
+        gradients = (self.active * self.network.v) @ self.weights
+        return gradients.square().sum(1).sqrt()
 
     @property
     def patterns(self) -> int:
@@ -126,14 +157,27 @@ class OffSubspace:
         return len(torch.unique(self.active, dim=0))
 
     @property
-    def beta(self) -> float:
-        return float(self.instance.facts.get("beta", self.dim**-0.5))
+    def training(self) -> Training | None:
+        """How the network was trained, where that is known."""
+        return self.instance.known(Training)
 
-    def fact(self, name: str, otherwise: Any = None) -> Any:
-        return self.instance.facts.get(name, otherwise)
+    @property
+    def beta(self) -> float:
+        """β of the start; 1/√d where the training is not known."""
+        return self.dim**-0.5 if self.training is None else self.training.beta
+
+    @property
+    def product(self) -> float:
+        """ηλ; where the training is not known, what one step with the measured shrinkage would have."""
+        return 1 - self.measured_shrinkage if self.training is None else self.training.product
+
+    @property
+    def shrinkage(self) -> float:
+        """(1-ηλ)^T of the known training, else as measured."""
+        return self.measured_shrinkage if self.training is None else self.training.shrinkage
 
     @cached_property
-    def shrinkage(self) -> float:
+    def measured_shrinkage(self) -> float:
         """How much shorter the weights off P are than at the start; 1 where the start is not known."""
         start = self.network.start
         return 1.0 if start is None else float(self.weights.norm() / self.project(start.W).norm().clamp(min=1e-300))

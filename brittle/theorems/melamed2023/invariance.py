@@ -10,18 +10,11 @@ from torch import Generator, Tensor
 from brittle.networks import Kaiming, TwoLayer
 from brittle.settings import Data, Grid25, Subspace
 from brittle.settings.span import orthonormal
-from brittle.theorems.base import (
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.melamed2023.instances import OffSubspace, about_data
+from brittle.theorems.witness import Witness
 from brittle.training import Logistic, Steps
 from brittle.training.descent import Descent
 
@@ -33,7 +26,10 @@ AS_GIVEN = "movement in the network as given"
 
 @dataclass(frozen=True)
 class Retrained(Theorem):
-    """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`)."""
+    """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`).
+
+    Default: `examples` of a subspace of R^`dim` of this `codimension`, and a network of this `width`; `rate` is η.
+    """
 
     dim: int = 30
     codimension: int = 20
@@ -58,21 +54,28 @@ class Retrained(Theorem):
 
 
 def start_of(instance: Instance) -> TwoLayer:
+    """The start of the network, else the network itself."""
     network = instance.two_layer
     return replace(network if network.start is None else network.start, start=None)
 
 
+@dataclass(frozen=True, eq=False)
+class Rotation(Facts):
+    """`matrix` (columns, columns): the R to rotate by."""
+
+    matrix: Tensor
+
+
 @dataclass(frozen=True)
-class RotationInvariance(Retrained):
+class RotationInvariance(Retrained, id="melamed2023/A.1"):
     """Training on RX from RW(0) gives RW(t): with R orthogonal, W(t) trained on X from W(0), for every t."""
 
-    id: ClassVar = "melamed2023/A.1"
     claim: ClassVar = "training commutes with rotations of data and start, so the subspace may be spanned by axes"
     applies_to: ClassVar = "any data with signs as labels; two layers, first layer trained by (stochastic) descent"
 
     def default(self, rng: Generator) -> Instance:
         instance = super().default(rng)
-        return replace(instance, facts={"rotation": orthonormal(self.dim, self.dim, rng)})
+        return replace(instance, facts=Rotation(orthonormal(self.dim, self.dim, rng)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         R = self.rotation(instance)
@@ -80,9 +83,9 @@ class RotationInvariance(Retrained):
         yield at_most("deviation of R from an orthogonal matrix", error, 1e-9)
 
     def rotation(self, instance: Instance) -> Tensor:
-        known: Tensor | None = instance.facts.get("rotation")
-        columns = instance.data.columns
-        return orthonormal(columns, columns, torch.Generator().manual_seed(0)) if known is None else known
+        """R: the given one, else one that is drawn."""
+        rotation, columns = instance.known(Rotation), instance.data.columns
+        return orthonormal(columns, columns, torch.Generator().manual_seed(0)) if rotation is None else rotation.matrix
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(ROTATED, 1e-8), promise_at_most(GRADIENT, 1e-8)]
@@ -99,10 +102,9 @@ class RotationInvariance(Retrained):
 
 
 @dataclass(frozen=True)
-class FrozenOffSubspace(Retrained):
+class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
     """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t."""
 
-    id: ClassVar = "melamed2023/A.2"
     claim: ClassVar = "weights off the subspace of the data never move"
     applies_to: ClassVar = "data on a linear subspace; two layers, first layer trained by (stochastic) descent"
 
@@ -114,8 +116,8 @@ class FrozenOffSubspace(Retrained):
 
     def witness(self, instance: Instance) -> Witness:
         start = start_of(instance)
-        given = {AS_GIVEN: movement(instance, start, instance.two_layer)}
-        return Witness({MOVED: movement(instance, start, self.train(start, instance.data)), **given})
+        moved = movement(instance, start, self.train(start, instance.data))
+        return Witness({MOVED: moved, AS_GIVEN: movement(instance, start, instance.two_layer)})
 
 
 def movement(instance: Instance, start: TwoLayer, network: TwoLayer) -> float:
@@ -125,13 +127,13 @@ def movement(instance: Instance, start: TwoLayer, network: TwoLayer) -> float:
 
 
 @dataclass(frozen=True)
-class AffinePlane(Retrained):
+class AffinePlane(Retrained, id="melamed2023/affine"):
     """Data on a plane at distance h > 0 from the origin span one more direction, and the weights do move along it:
     A.2 and 4.1-6.2 do not speak of affine subspaces (the paper's own grid lies at z = 1/2)."""
 
-    id: ClassVar = "melamed2023/affine"
     claim: ClassVar = "the theorems need a linear subspace: on an affine plane the weights normal to it move"
     applies_to: ClassVar = "data on an affine plane that misses the origin"
+    note: ClassVar = "ours: the paper states a linear subspace and experiments on an affine one (figures 3 and 5)"
 
     rate: float = 0.002
     width: int = 100
@@ -151,6 +153,3 @@ class AffinePlane(Retrained):
     def witness(self, instance: Instance) -> Witness:
         start = start_of(instance)
         return Witness({MOVED: movement(instance, start, self.train(start, instance.data))})
-
-    def note(self) -> str:
-        return "ours: the paper states a linear subspace and experiments on an affine one (figures 3 and 5)"

@@ -10,7 +10,10 @@ from torch import Generator
 from torch.nn import functional
 
 from brittle.settings import Data, Truth
-from brittle.theorems.base import Comparison, Instance, Promise, Theorem, Witness, at_least, promise_at_most
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.witness import Witness
 
 SLOPE = "ln |L'(log² d)|"
 PRINTED = "relative deviation of |L'(q)| from q e^(-q)/(1+e^(-q)) at q = log² d"
@@ -18,7 +21,10 @@ PRINTED = "relative deviation of |L'(q)| from q e^(-q)/(1+e^(-q)) at q = log² d
 
 @dataclass(frozen=True)
 class Slope(Theorem):
-    """The slope of the logistic loss at the margin log² d (natural logarithm)."""
+    """The slope of the logistic loss at the margin log² d (natural logarithm).
+
+    `dim` is d.
+    """
 
     applies_to: ClassVar = "any data of dimension d ≥ 2; the logistic loss; no network"
 
@@ -34,32 +40,27 @@ class Slope(Theorem):
     def witness(self, instance: Instance) -> Witness:
         at = math.log(instance.data.dim) ** 2
         q = torch.tensor(at, dtype=torch.float64, requires_grad=True)
-        functional.softplus(-q).backward()
-        assert q.grad is not None
-        slope = float(q.grad.abs())
+        (derivative,) = torch.autograd.grad(functional.softplus(-q), q)
+        slope = float(derivative.abs())
         printed = at * math.exp(-at) / (1 + math.exp(-at))
         return Witness({SLOPE: math.log(slope), PRINTED: abs(slope / printed - 1)})
 
 
 @dataclass(frozen=True)
-class VanishingSlope(Slope):
+class VanishingSlope(Slope, id="melamed2023/R3.1"):
     """|L'(q)| = 1/(1+e^q) ≤ d^(-ln d) at q = ln² d for L(q) = ln(1+e^(-q)): below every polynomial of 1/d."""
 
-    id: ClassVar = "melamed2023/R3.1"
     claim: ClassVar = "at a margin of log² d the loss has a slope of at most d^(-log d): training all but stops"
+    note: ClassVar = "the paper's |L'(q)| has a spurious factor q (see melamed2023/R3.1-printed); the conclusion stands"
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(SLOPE, -(math.log(instance.data.dim) ** 2))]
 
-    def note(self) -> str:
-        return "the paper's |L'(q)| has a spurious factor q (see melamed2023/R3.1-printed); the conclusion stands"
-
 
 @dataclass(frozen=True)
-class PrintedSlope(Slope):
+class PrintedSlope(Slope, id="melamed2023/R3.1-printed"):
     """|L'(q)| = q e^(-q)/(1+e^(-q)), as the remark prints it."""
 
-    id: ClassVar = "melamed2023/R3.1-printed"
     claim: ClassVar = "the slope of the logistic loss is |L'(q)| = q e^(-q)/(1+e^(-q)) (as printed)"
     flaw: ClassVar = "false: |L'(q)| = e^(-q)/(1+e^(-q)) = 1/(1+e^q), without the factor q"
     repaired: ClassVar = "melamed2023/R3.1"

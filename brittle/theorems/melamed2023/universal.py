@@ -9,20 +9,12 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.settings import Data
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Solution,
-    Theorem,
-    Witness,
-    at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import Failures, LikelyClaim, Solution
+from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
+from brittle.theorems.instance import Instance
 from brittle.theorems.melamed2023.gradient import APPLIES
 from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, about_data, about_network, about_start
+from brittle.theorems.witness import LARGEST_MARGIN, Witness
 
 LENGTH = "‖z‖ over |N(x0)|(m/k)√(d/ℓ)"
 PLAIN_LENGTH = "‖z‖ over |N(x0)|"
@@ -30,16 +22,21 @@ MARGIN = "margin after z over |N(x0)|"
 
 
 def least_codimension(dim: int, width: int) -> float:
+    """32(m-1)ln(m²d)."""
     return 32 * (width - 1) * math.log(width**2 * dim)
 
 
 def chance(dim: int, codimension: int, width: int) -> float:
-    return 1 - 5 * (width * math.exp(-codimension / 16) + dim**-0.5)
+    """1 - 5(m e^(-ℓ/16) + d^(-1/2))."""
+    return 1 - 5 * (width * math.exp(-codimension / 16) + 1 / math.sqrt(dim))
 
 
 @dataclass(frozen=True)
-class Universal(Theorem):
-    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at the points x0 that are held out, or at all where none is."""
+class Universal(LikelyClaim):
+    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at the points x0 that are held out, or at all where none is.
+
+    Default: `examples` of a subspace of R^`dim` of this `codimension`, and a network of this `width`.
+    """
 
     applies_to: ClassVar = APPLIES
 
@@ -57,23 +54,23 @@ class Universal(Theorem):
         return replace(instance, data=instance.data.take_test(first))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        whole, held = OffSubspace(instance), OffSubspace(_held_out(instance))
+        whole, judged = OffSubspace(instance), OffSubspace(_held_out(instance))
         yield from about_data(whole)
         yield from about_network(whole, whole.dim**-0.5)
         yield from about_start(whole)
         least = least_codimension(whole.dim, whole.network.width)
         yield at_least("codimension beside 32(m-1)ln(m²d)", whole.codimension, least)
-        size = float(held.network.logits(held.points).abs().min())
+        size = float(judged.network.logits(judged.points).abs().min())
         yield at_least("smallest |N(x0)|", size, 1e-300)
-        k = int(against(held).min())
+        k = int(against(judged).min())
         yield at_least("active neurons against the label", k, self.least_against(whole.network.width))
 
     def least_against(self, width: int) -> float:
+        """How many active neurons against the label are asked for."""
         return 1
 
     def witness(self, instance: Instance) -> Witness:
-        held = _held_out(instance)
-        off = OffSubspace(held)
+        off = OffSubspace(_held_out(instance))
         output, k = off.network.logits(off.points), against(off).clamp(min=1)
         alpha = 8 * math.sqrt(off.network.width) * off.dim * output.abs() / (k * off.codimension)
         direction = -(off.network.v.sign() @ off.weights)
@@ -81,8 +78,8 @@ class Universal(Theorem):
         sizes = Z.norm(dim=1) / output.abs()
         scale = (off.network.width / k) * math.sqrt(off.dim / off.codimension)
         after = off.network.logits(off.points + Z) / output
-        known = {LENGTH: float((sizes / scale).max()), PLAIN_LENGTH: float(sizes.max()), MARGIN: float(after.max())}
-        return Witness(known, Z, off.points, output.sign())
+        lengths = {LENGTH: float((sizes / scale).max()), PLAIN_LENGTH: float(sizes.max())}
+        return Witness({**lengths, MARGIN: float(after.max())}, Z, off.points, output.sign())
 
     def probability(self, instance: Instance) -> float:
         """The events of the proof concern the weights off P alone, so they cover every x0 at once."""
@@ -94,7 +91,7 @@ class Universal(Theorem):
         failures = skipped = 0
         for _ in range(trials):
             instance = Recipe(self.dim, self.codimension, self.width, self.examples, tests=1).instance(rng)
-            if not all(hypothesis.holds for hypothesis in self.hypotheses(instance)):
+            if not self.supposes(instance):
                 skipped += 1
                 continue
             witness = self.witness(instance)
@@ -120,14 +117,17 @@ def _alone(data: Data) -> Data:
 
 
 @dataclass(frozen=True)
-class UniversalPerturbation(Universal):
+class UniversalPerturbation(Universal, id="melamed2023/5.1"):
     """ℓ ≥ 32(m-1)ln(m²d), k ≥ 1 ⇒ z with α = 8√m·d·|N(x0)|/(kℓ) flips x0 to a margin ≤ -|N(x0)|, and
     ‖z‖ ≤ 8√2·|N(x0)|·(m/k)·√(d/ℓ), w.p. ≥ 1 - 5(m e^(-ℓ/16) + d^(-1/2)); k active neurons against the sign y0 of N(x0).
     """
 
-    id: ClassVar = "melamed2023/5.1"
     claim: ClassVar = "one direction off the subspace flips every x0 on it, ‖z‖ ≤ 8√2·|N(x0)|·(m/k)·√(d/ℓ)"
     unknowns: ClassVar = ("codimension", "width")
+    note: ClassVar = (
+        "k ≥ 1 and N(x0) ≠ 0 are needed (α divides by k) and not stated; "
+        "the proof writes 1 - e^(-ℓ/16) + ... where the union bound subtracts"
+    )
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [
@@ -156,22 +156,19 @@ class UniversalPerturbation(Universal):
             width += 1
         return width
 
-    def note(self) -> str:
-        return (
-            "k ≥ 1 and N(x0) ≠ 0 are needed (α divides by k) and not stated; "
-            "the proof writes 1 - e^(-ℓ/16) + ... where the union bound subtracts"
-        )
-
 
 @dataclass(frozen=True)
-class SmallUniversalPerturbation(Universal):
-    """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|)."""
+class SmallUniversalPerturbation(Universal, id="melamed2023/C5.1"):
+    """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|).
 
-    id: ClassVar = "melamed2023/C5.1"
+    `codimension_share` is a, `against_share` is c.
+    """
+
     claim: ClassVar = "with ℓ = Θ(d) and k = Θ(m) a perturbation of length O(|N(x0)|) off the subspace flips x0"
+    note: ClassVar = "the paper leaves the constant to O; this is the one that Theorem 5.1 gives for the chosen shares"
 
-    codimension_share: float = 0.5  # a
-    against_share: float = 0.1  # c
+    codimension_share: float = 0.5
+    against_share: float = 0.1
 
     def least_against(self, width: int) -> float:
         return max(1.0, self.against_share * width)
@@ -184,6 +181,3 @@ class SmallUniversalPerturbation(Universal):
     def bound(self, instance: Instance) -> list[Promise]:
         most = 8 * math.sqrt(2) / (self.against_share * math.sqrt(self.codimension_share))
         return [promise_at_most(LARGEST_MARGIN, 0.0, tolerance=0.0), promise_at_most(PLAIN_LENGTH, most)]
-
-    def note(self) -> str:
-        return "the paper leaves the constant to O; this is the one that Theorem 5.1 gives for the chosen shares"

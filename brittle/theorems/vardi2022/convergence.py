@@ -11,16 +11,10 @@ from torch import Generator
 from brittle.margin import residual
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Sphere
-from brittle.theorems.base import (
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.witness import Witness
 from brittle.training import Exponential, Flow, Logistic, LogLoss, LossFunction, PathPoint
 
 FALL = "largest relative fall of γ̃"
@@ -30,23 +24,29 @@ SLACK = 0.1  # an example within 10 % of the margin may carry a multiplier, as i
 
 
 @dataclass(frozen=True)
-class FlowFindsKKT(Theorem):
+class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
     """L is the sum of the losses. The network is θ(t0); gradient flow is walked on from it to a log-loss of `until`.
 
     Convergence itself is a statement about t -> ∞: what is promised at every finite time is that γ̃ = -ln L/‖θ‖² does
     not fall and that min q stays within ln n of -ln L. The distance from a KKT point is measured at both ends.
+
+    Default: a network of width `width` on `examples` of the sphere in R^`dim`, with the exponential loss or, where
+    `logistic`, the other one. γ̃ may seem to fall by the share `fidelity`, which is the integrator's.
     """
 
-    id: ClassVar = "vardi2022/2.1"
     claim: ClassVar = "once Σ e^{-q} < 1, flow tends to a KKT direction: γ̃ never falls, the loss vanishes, ‖θ‖ grows"
     applies_to: ClassVar = "two-layer networks that classify every example, under gradient flow"
+    note: ClassVar = (
+        "The paper asks L < 1 for both losses. For the logistic loss with the natural logarithm one wrong example "
+        "costs ln 2 = 0.693, so L < ln 2 is what gives q > 0 (with log base 2 the printed 1 is right)."
+    )
 
     dim: int = 60
     examples: int = 6
     width: int = 40
     until: float = -1e3
     logistic: bool = False
-    fidelity: float = 1e-4  # of the integrator: γ̃ may seem to fall by this share
+    fidelity: float = 1e-4
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         q = instance.two_layer.margins(instance.data.X, instance.data.y)
@@ -72,7 +72,8 @@ class FlowFindsKKT(Theorem):
         end = training.network
         assert isinstance(end, TwoLayer)
         falls, gaps = _falls(training.path), [_gap(point) for point in training.path]
-        before, after = (residual(each, instance.data, margin_tolerance=SLACK) for each in (instance.two_layer, end))
+        ends = (instance.two_layer, end)
+        before, after = (residual(network, instance.data, margin_tolerance=SLACK) for network in ends)
         return Witness(
             {
                 FALL: max(falls, default=0.0),
@@ -92,12 +93,6 @@ class FlowFindsKKT(Theorem):
         start = PyTorch().draw(self.dim, self.width, rng)
         training = Flow(until=LogLoss(-1.0), loss=self._loss).train(start, data)
         return Instance(data, training.network)
-
-    def note(self) -> str:
-        return (
-            "The paper asks L < 1 for both losses. For the logistic loss with the natural logarithm one wrong example "
-            "costs ln 2 = 0.693, so L < ln 2 is what gives q > 0 (with log base 2 the printed 1 is right)."
-        )
 
 
 def _falls(path: tuple[PathPoint, ...]) -> list[float]:

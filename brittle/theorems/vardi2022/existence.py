@@ -12,77 +12,76 @@ from torch import Generator
 from brittle.attacks import MinimumNorm
 from brittle.networks import Network
 from brittle.settings import Data, Orthogonal, Sphere
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    LONGEST,
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
-from brittle.theorems.draws import bartletts, supposed
+from brittle.theorems.base import Failures, LikelyClaim, Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.draws import bartletts
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import RADIUS_TOLERANCE
 from brittle.theorems.pattern import RADIUS, pattern_radius
+from brittle.theorems.vardi2022.groups import ExampleGroups, on_the_sphere
 from brittle.theorems.vardi2022.instances import fragile_network, robust_network
-from brittle.theorems.vardi2022.sizes import RADIUS_TOLERANCE, Sizes
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
-FOUND = "shortest flip that an attack finds"
+ATTACKED = "shortest flip that an attack finds"
 
 
 @dataclass(frozen=True)
-class RobustNetworkExists(Theorem):
+class RobustNetworkExists(Theorem, id="vardi2022/3.1"):
     """v_j = y_j, w_j = 2x_j/(d(1-c)), b_j = -(1+c)/(1-c) with c = max |<x_i, x_j>|/d.
 
     The radius is measured on the network that was built: within it the own neuron stays open and all others closed.
     An attack tries to do better.
+
+    Default: `examples` on the sphere in R^`dim`.
     """
 
-    id: ClassVar = "vardi2022/3.1"
     claim: ClassVar = "a network of width m classifies with margin 1 and radius at least (1-c)/2·√d"
     applies_to: ClassVar = "examples of norm √d with |<x_i, x_j>| ≤ c d, c < 1"
+    note: ClassVar = "The paper states (1-c)/4·√d; its proof works up to (1-c)/2·√d, which is what is checked."
 
     dim: int = 1000
     examples: int = 31
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        sizes = Sizes(instance.data)
-        yield at_most("relative deviation of ‖x‖ from √d", sizes.radius_error, RADIUS_TOLERANCE)
-        yield at_most("largest |<x_i, x_j>|/d", sizes.coherence / sizes.dim, 1 - 1e-12)
+        groups = ExampleGroups(instance.data)
+        yield on_the_sphere(groups)
+        yield at_most("largest |<x_i, x_j>|/d", groups.coherence / groups.dim, 1 - 1e-12)
 
     def bound(self, instance: Instance) -> list[Promise]:
-        sizes = Sizes(instance.data)
-        radius = (1 - sizes.coherence / sizes.dim) / 2 * math.sqrt(sizes.dim)
-        return [promise_at_least("smallest margin", 1), *(promise_at_least(each, radius) for each in (RADIUS, FOUND))]
+        groups = ExampleGroups(instance.data)
+        radius = (1 - groups.coherence / groups.dim) / 2 * math.sqrt(groups.dim)
+        return [
+            promise_at_least("smallest margin", 1),
+            promise_at_least(RADIUS, radius),
+            promise_at_least(ATTACKED, radius),
+        ]
 
     def witness(self, instance: Instance) -> Witness:
         network = robust_network(instance.data)
         q = network.margins(instance.data.X, instance.data.y)
         radius = pattern_radius(network, instance.data.X)
-        found = shortest_flip(network, instance.data)
-        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min()), FOUND: found})
+        attacked = shortest_flip(network, instance.data)
+        return Witness({"smallest margin": float(q.min()), RADIUS: float(radius.min()), ATTACKED: attacked})
 
     def default(self, rng: Generator) -> Instance:
         return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
 
-    def note(self) -> str:
-        return "The paper states (1-c)/4·√d; its proof works up to (1-c)/2·√d, which is what is checked."
-
 
 @dataclass(frozen=True)
-class SphereIsNearlyOrthogonal(Theorem):
+class SphereIsNearlyOrthogonal(LikelyClaim, id="vardi2022/L3.1"):
     """With n = d^k, the promise fails with probability at most n² d ((3/4)^{(d-3)/2} + d^{-ln(d)/4}).
 
     The proof needs d ≥ 6, and holds with the natural logarithm in ln(d)/√d, smaller than the printed log.
+
+    Default: `examples` on the sphere in R^`dim`.
     """
 
-    id: ClassVar = "vardi2022/L3.1"
     claim: ClassVar = "points drawn from the sphere have |cos| ≤ 1/2 and ≤ ln(d)/√d, all pairs, with high probability"
     applies_to: ClassVar = "independent points, uniform on a sphere of R^d, d ≥ 6"
+    note: ClassVar = (
+        "The second probability is vacuous for d < e^(8k+4), n = d^k (162,755 at k = 1); "
+        "the exact tail of cos², Beta(1/2, (d-1)/2), is measured beside it."
+    )
 
     dim: int = 1_000_000
     examples: int = 50
@@ -96,7 +95,7 @@ class SphereIsNearlyOrthogonal(Theorem):
         return 1 - _chance(len(instance.data), instance.data.dim)
 
     def failures(self, trials: int, rng: Generator) -> Failures | None:
-        if self.examples > self.dim or not supposed(self, self.default(rng)):
+        if self.examples > self.dim or not self.supposes(self.default(rng)):
             return None
         failed, limit = 0, min(0.5, math.log(self.dim) / math.sqrt(self.dim))
         for L in bartletts(trials, self.examples, self.dim, rng):
@@ -125,29 +124,29 @@ class SphereIsNearlyOrthogonal(Theorem):
     def default(self, rng: Generator) -> Instance:
         return Instance(Sphere(self.dim).sample(self.examples, rng, in_span=True))
 
-    def note(self) -> str:
-        return (
-            "The second probability is vacuous for d < e^(8k+4), n = d^k (162,755 at k = 1); "
-            "the exact tail of cos², Beta(1/2, (d-1)/2), is measured beside it."
-        )
-
 
 @dataclass(frozen=True)
-class SmallerNormIsFragile(Theorem):
-    """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j."""
+class SmallerNormIsFragile(Theorem, id="vardi2022/5.1"):
+    """x_i = √d e_i, i ≤ d, balanced. N' has v_j = y_j, w_j = x_j/d, b_j = 0; z_i = (4/d) Σ_{y_j = -y_i} x_j.
 
-    id: ClassVar = "vardi2022/5.1"
+    Default: d = `dim`.
+    """
+
     claim: ClassVar = "a network of smaller norm than the robust one has margin -1 after a perturbation of length 2√2"
     applies_to: ClassVar = "d orthogonal examples of norm √d, half of each label, and the network N' of section 5.1"
+    note: ClassVar = (
+        "N' is not a KKT point of the problem with biases. At √d/2 the robust network's first neuron changes; its "
+        "output flips at √(d/2), where the own neuron is closed and another one opens."
+    )
 
     dim: int = 100
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        sizes = Sizes(instance.data)
-        yield at_most("relative deviation of ‖x‖ from √d", sizes.radius_error, RADIUS_TOLERANCE)
-        yield at_most("largest |<x_i, x_j>|/d", sizes.coherence / sizes.dim, RADIUS_TOLERANCE)
-        yield at_least("examples", sizes.examples, sizes.dim)
-        yield at_most("examples of one label more than of the other", sizes.examples - 2 * sizes.rarer, 0)
+        groups = ExampleGroups(instance.data)
+        yield on_the_sphere(groups)
+        yield at_most("largest |<x_i, x_j>|/d", groups.coherence / groups.dim, RADIUS_TOLERANCE)
+        yield at_least("examples", len(groups.data), groups.dim)
+        yield at_most("examples of one label more than of the other", len(groups.data) - 2 * groups.rarer, 0)
         yield at_most("deviation from the network N'", _deviation(instance), 1e-9)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -165,7 +164,7 @@ class SmallerNormIsFragile(Theorem):
         measures = {
             "‖θ'‖² over that of the robust network": float(instance.two_layer.squared_norm / robust.squared_norm),
             f"{RADIUS} of the robust network": float(pattern_radius(robust, X).min()),
-            f"{FOUND} of the robust network": shortest_flip(robust, instance.data),
+            f"{ATTACKED} of the robust network": shortest_flip(robust, instance.data),
         }
         return Witness(measures, perturbations=4 / instance.data.dim * others[(y < 0).long()])
 
@@ -176,22 +175,16 @@ class SmallerNormIsFragile(Theorem):
         data = Orthogonal(self.dim).sample(self.dim)
         return Instance(data, fragile_network(data))
 
-    def note(self) -> str:
-        return (
-            "N' is not a KKT point of the problem with biases. At √d/2 the robust network's first neuron changes; its "
-            "output flips at √(d/2), where the own neuron is closed and another one opens."
-        )
-
 
 def shortest_flip(network: Network, data: Data) -> float:
     """Of all examples; infinite where the attack flips none."""
-    found = MinimumNorm().run(network, data)
-    return float(found.norms[found.success].min()) if bool(found.success.any()) else math.inf
+    attack = MinimumNorm().run(network, data)
+    return float(attack.norms[attack.success].min()) if bool(attack.success.any()) else math.inf
 
 
 def _chance(examples: int, dim: int) -> float:
     """How likely Lemma 3.1 fails at most, both parts together."""
-    return examples**2 * dim * (0.75 ** ((dim - 3) / 2) + dim ** (-math.log(dim) / 4))
+    return examples**2 * dim * (math.pow(0.75, (dim - 3) / 2) + math.pow(dim, -math.log(dim) / 4))
 
 
 def cosine_tail(dim: int, threshold: float) -> float:

@@ -11,7 +11,7 @@ from brittle.networks import TwoLayer
 from brittle.networks.constructions import nearly_orthogonal, orthogonal_kkt, smaller_norm
 from brittle.settings import AlmostOrthogonal, Data, Orthogonal, Sphere
 from brittle.settings.orthogonal import halves
-from brittle.theorems.base import Instance
+from brittle.theorems.instance import Instance
 from brittle.theorems.solved import kkt_network
 
 

@@ -4,48 +4,62 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Generator
+from torch import Generator, Tensor
 
-from brittle.theorems.base import (
-    Comparison,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    promise_at_least,
-    promise_at_most,
-)
+from brittle.theorems import kkt_proof
+from brittle.theorems.comparison import Comparison, Promise, promise_at_least, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import AboutData, AtKKTPoint
+from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
 from brittle.theorems.vardi2022.instances import sphere_instance
-from brittle.theorems.vardi2022.sizes import Sizes, geometry, kkt_point_up_to
+from brittle.theorems.witness import Witness
 
 
 @dataclass(frozen=True)
-class Lemma(Theorem):
-    """What the lemmas share: the suppositions of Theorem 4.1, and a sphere sampled in the span as default."""
+class Lemma(AboutData):
+    """What the lemmas share: the suppositions of Theorem 4.1 on the data, and a sphere sampled in the span as default.
 
-    applies_to: ClassVar = "KKT points on nearly orthogonal examples of norm √d"
+    `dim` and `examples` are the sizes of the default instance.
+    """
+
+    applies_to: ClassVar = "nearly orthogonal examples of norm √d"
 
     dim: int = 100_000
     examples: int = 17
-    kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from geometry(Sizes(instance.data))
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from geometry(self.groups(instance))
 
     def default(self, rng: Generator) -> Instance:
         return sphere_instance(self.dim, self.examples, rng)
 
+    def groups(self, instance: Instance) -> ExampleGroups:
+        """Every example by itself."""
+        return ExampleGroups(instance.data)
+
+    def admitted(self, instance: Instance) -> Tensor:
+        """The lemmas speak of the training examples."""
+        return instance.data.X
+
 
 @dataclass(frozen=True)
-class AllOnTheMargin(Lemma):
+class KKTLemma(Lemma, AtKKTPoint):
+    """A lemma about a KKT point, which the network must be up to `kkt_tolerance`."""
+
+    applies_to: ClassVar = "KKT points on nearly orthogonal examples of norm √d"
+
+    kkt_tolerance: float = 1e-6
+
+
+@dataclass(frozen=True)
+class AllOnTheMargin(KKTLemma, id="vardi2022/C.1"):
     """Lemma C.1, for the network scaled to smallest margin 1."""
 
-    id: ClassVar = "vardi2022/C.1"
     claim: ClassVar = "every example has margin exactly 1"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_most("largest margin", 1, tolerance=self.kkt_tolerance)]
+        most = self.groups(instance).constants.before
+        return [promise_at_most("largest margin", most, tolerance=self.kkt_tolerance)]
 
     def witness(self, instance: Instance) -> Witness:
         q = instance.kkt.network.margins(instance.data.X, instance.data.y)
@@ -53,90 +67,47 @@ class AllOnTheMargin(Lemma):
 
 
 @dataclass(frozen=True)
-class MultiplierSums(Lemma):
+class MultiplierSums(KKTLemma, id="vardi2022/C.2"):
     """Lemma C.2: neither sign of neurons is made of little."""
 
-    id: ClassVar = "vardi2022/C.2"
     claim: ClassVar = "Σ_i Σ_{J±} v_j² λ_i σ'_ij ≥ mc/((cc'+1)(d+1)) for the positive and for the negative neurons"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        sizes = Sizes(instance.data)
-        c = sizes.balance
-        least = sizes.examples * c / ((c * sizes.share + 1) * (sizes.dim + 1))
-        return [promise_at_least(f"sum over the {side} neurons", least, 1e-12) for side in ("positive", "negative")]
+        mass = self.groups(instance).constants.mass
+        return [promise_at_least(f"sum over the {side} neurons", mass, 1e-12) for side in ("positive", "negative")]
 
     def witness(self, instance: Instance) -> Witness:
         sums = {"positive": instance.kkt.sums(+1), "negative": instance.kkt.sums(-1)}
-        return Witness({f"sum over the {side} neurons": float(each.sum()) for side, each in sums.items()})
+        return Witness({f"sum over the {side} neurons": float(shares.sum()) for side, shares in sums.items()})
 
 
 @dataclass(frozen=True)
-class InputsNotVeryNegative(Lemma):
+class InputsNotVeryNegative(KKTLemma, kkt_proof.Dip, id="vardi2022/C.3"):
     """Lemma C.3, as a ratio so that neurons of every size count alike."""
 
-    id: ClassVar = "vardi2022/C.3"
     claim: ClassVar = "w_j·x_i + b_j ≥ -(p+1) Σ_l |v_j| λ_l σ'_lj for every example and neuron"
-
     measure: ClassVar = "smallest input over (p+1) Σ|v_j|λσ'"
 
-    def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_least(self.measure, -1)]
-
-    def witness(self, instance: Instance) -> Witness:
-        inputs = instance.kkt.network.preactivations(instance.data.X)
-        return Witness({self.measure: instance.kkt.smallest_ratio(inputs) / (Sizes(instance.data).coherence + 1)})
-
 
 @dataclass(frozen=True)
-class DirectionOfEveryNeuron(Lemma):
+class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="vardi2022/C.4"):
     """Lemma C.4 with u = Σ y_i x_i; an equality for orthogonal examples."""
 
-    id: ClassVar = "vardi2022/C.4"
     claim: ClassVar = "sign(v_j) w_j·u ≥ (d-mp) Σ_i |v_j| λ_i σ'_ij for every neuron"
-
     measure: ClassVar = "smallest sign(v_j) w_j·u over (d-mp) Σ|v_j|λσ'"
 
-    def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_least(self.measure, 1)]
-
-    def witness(self, instance: Instance) -> Witness:
-        network, sizes = instance.kkt.network, Sizes(instance.data)
-        along = (network.v.sign() * (network.W @ sizes.direction))[None]
-        return Witness({self.measure: instance.kkt.smallest_ratio(along) / sizes.room})
-
 
 @dataclass(frozen=True)
-class RoomIsPositive(Lemma):
+class RoomIsPositive(Lemma, kkt_proof.Room, id="vardi2022/C.5"):
     """Lemma C.5; the proof gives d/3, not only 0. It needs no network."""
 
-    id: ClassVar = "vardi2022/C.5"
     claim: ClassVar = "d - mp ≥ d/3 > 0"
-    applies_to: ClassVar = "nearly orthogonal examples of norm √d"
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from geometry(Sizes(instance.data))
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_least("d - mp", instance.data.dim / 3)]
-
-    def witness(self, instance: Instance) -> Witness:
-        return Witness({"d - mp": Sizes(instance.data).room})
+    measure: ClassVar = "d - mp"
 
 
 @dataclass(frozen=True)
-class NeuronsAreOpened(Lemma):
+class NeuronsAreOpened(KKTLemma, kkt_proof.Opening, id="vardi2022/C.6"):
     """Lemma C.6 at η = η1, the smallest that it admits."""
 
-    id: ClassVar = "vardi2022/C.6"
     claim: ClassVar = "after η1 Σ y_i x_i every neuron has an input ≥ 0: at x - z where v_j < 0, at x + z where v_j > 0"
-
     measure: ClassVar = "smallest opened input over (p+1) Σ|v_j|λσ'"
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_least(self.measure, 0)]
-
-    def witness(self, instance: Instance) -> Witness:
-        network, sizes = instance.kkt.network, Sizes(instance.data)
-        along = network.v.sign() * (network.W @ (sizes.opening * sizes.direction))
-        opened = network.preactivations(instance.data.X) + along
-        return Witness({self.measure: instance.kkt.smallest_ratio(opened) / (sizes.coherence + 1)})

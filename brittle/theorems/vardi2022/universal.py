@@ -1,6 +1,7 @@
 """One perturbation flips every example of a KKT network on nearly orthogonal data (Theorem 4.1, Corollary 4.1)."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -10,51 +11,68 @@ from torch import Generator
 
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    LONGEST,
-    Comparison,
-    Instance,
-    Promise,
-    Solution,
-    Theorem,
-    Witness,
-    promise_at_most,
-)
+from brittle.theorems.base import Solution
+from brittle.theorems.comparison import Comparison, Promise, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import AtKKTPoint
+from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
 from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, orthogonal_instance, robust_network
-from brittle.theorems.vardi2022.sizes import Sizes, geometry, kkt_point_up_to
+from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 
 @dataclass(frozen=True)
-class UniversalPerturbation(Theorem):
-    """z = (η1+η2) Σ y_i x_i, η1 = (p+1)/(d-mp), η2 = 2(cc'+1)(d+1)/(mc(d-mp)), c' = m(p+1)/(d+1).
+class Universal(AtKKTPoint):
+    """z = (η1+η2) Σ y_i x_i over some of the examples takes each of these to margin ≤ -1.
 
-    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
+    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1. The
+    default instance has `examples` in R^`dim`; `kkt_tolerance` is the largest relative residual of a KKT point.
     """
-
-    id: ClassVar = "vardi2022/4.1"
-    claim: ClassVar = "x - y z has margin ≤ -1 for every example of a KKT point, with ‖z‖ ≤ 18√2·√(d/m)/c"
-    applies_to: ClassVar = "nearly orthogonal examples of norm √d, two-layer networks at a KKT point"
-
-    unknowns: ClassVar = ("examples", "dim")
 
     dim: int = 299
     examples: int = 100
-    coherence: float = 0.0  # p; random inner products of this size where it is not 0
     kkt_tolerance: float = 1e-6
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from geometry(Sizes(instance.data))
-        yield kkt_point_up_to(self.kkt_tolerance, instance)
+    @abstractmethod
+    def chosen(self, instance: Instance) -> Data:
+        """The examples that z is made of and flips."""
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from geometry(ExampleGroups(self.chosen(instance)))
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return promises(Sizes(instance.data), instance.smallest_margin)
+        longest = ExampleGroups(self.chosen(instance)).constants.longest
+        return [promise_at_most(LONGEST, longest), promise_at_most(LARGEST_MARGIN, -instance.smallest_margin)]
 
     def witness(self, instance: Instance) -> Witness:
-        return universal_witness(instance.data)
+        data = self.chosen(instance)
+        return Witness(perturbations=ExampleGroups(data).against(data.y), examples=data.X, labels=data.y)
 
     def comparator(self, instance: Instance) -> Network | None:
-        return robust_network(instance.data)
+        return robust_network(self.chosen(instance))
+
+
+@dataclass(frozen=True)
+class UniversalPerturbation(Universal, id="vardi2022/4.1"):
+    """z = (η1+η2) Σ y_i x_i, η1 = (p+1)/(d-mp), η2 = 2(cc'+1)(d+1)/(mc(d-mp)), c' = m(p+1)/(d+1).
+
+    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
+
+    `coherence` is p: random inner products of this size where it is not 0.
+    """
+
+    claim: ClassVar = "x - y z has margin ≤ -1 for every example of a KKT point, with ‖z‖ ≤ 18√2·√(d/m)/c"
+    applies_to: ClassVar = "nearly orthogonal examples of norm √d, two-layer networks at a KKT point"
+    unknowns: ClassVar = ("examples", "dim")
+    note: ClassVar = (
+        "The paper prints O(√(d/(c²m))); Lemma C.9 gives 18√2 (with c ≤ 1/2 even 15√2). "
+        "Its own figures are outside the hypothesis: d = 1000, n = 31 on the sphere has p ≈ 90 and room for 3 or 4."
+    )
+
+    coherence: float = 0.0
+
+    def chosen(self, instance: Instance) -> Data:
+        """All of them."""
+        return instance.data
 
     def default(self, rng: Generator) -> Instance:
         if self.coherence == 0 and self.examples % 2 == 0:
@@ -72,41 +90,25 @@ class UniversalPerturbation(Theorem):
             return Solution(self.id, unknown, first, math.inf, {"examples": float(self.examples), "p": p}, text)
         return super().solve_for(unknown)
 
-    def note(self) -> str:
-        return (
-            "The paper prints O(√(d/(c²m))); Lemma C.9 gives 18√2 (with c ≤ 1/2 even 15√2). "
-            "Its own figures are outside the hypothesis: d = 1000, n = 31 on the sphere has p ≈ 90 and room for 3 or 4."
-        )
-
 
 @dataclass(frozen=True)
-class UniversalPerturbationOnTheMargin(Theorem):
+class UniversalPerturbationOnTheMargin(Universal, id="vardi2022/C4.1"):
     """The same with I = {i: q_i = 1} in place of all examples; the other examples may be anything."""
 
-    id: ClassVar = "vardi2022/C4.1"
     claim: ClassVar = "the same z, made of the examples on the margin alone, takes each of them to margin ≤ -1"
     applies_to: ClassVar = "two-layer networks at a KKT point whose examples on the margin are as in vardi2022/4.1"
 
-    dim: int = 299
-    examples: int = 100
-    kkt_tolerance: float = 1e-6
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        """Nothing where an example is misclassified: none is on the margin then."""
+        yield from super().about_data(instance) if math.isfinite(instance.kkt_distance) else ()
 
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        distance = kkt_point_up_to(self.kkt_tolerance, instance)
-        yield from geometry(Sizes(on_margin(instance))) if math.isfinite(distance.value) else ()
-        yield distance
-
-    def bound(self, instance: Instance) -> list[Promise]:
-        return promises(Sizes(on_margin(instance)), instance.smallest_margin)
+    def chosen(self, instance: Instance) -> Data:
+        """Those on the margin."""
+        return instance.data.take(instance.kkt.on_margin)
 
     def witness(self, instance: Instance) -> Witness:
-        chosen = on_margin(instance)
-        witness = universal_witness(chosen)
-        counts = {"examples": float(len(instance.data)), "examples on the margin": float(len(chosen))}
-        return replace(witness, measures=counts, examples=chosen.X, labels=chosen.y)
-
-    def comparator(self, instance: Instance) -> Network | None:
-        return robust_network(on_margin(instance))
+        counts = {"examples": len(instance.data), "examples on the margin": len(self.chosen(instance))}
+        return replace(super().witness(instance), measures=counts)
 
     def default(self, rng: Generator) -> Instance:
         """Longer copies of every example are off the margin, and too many and too long for Theorem 4.1."""
@@ -114,18 +116,3 @@ class UniversalPerturbationOnTheMargin(Theorem):
         X, y = inner.data.X, inner.data.y
         longer = torch.cat([X, 1.5 * X, 2.5 * X])
         return Instance(Data(longer, y.repeat(3), truth=replace(inner.data.truth, radius=None)), inner.network)
-
-
-def on_margin(instance: Instance) -> Data:
-    return instance.data.take(instance.kkt.on_margin)
-
-
-def promises(sizes: Sizes, smallest_margin: float) -> list[Promise]:
-    longest = 18 * math.sqrt(2 * sizes.dim / sizes.examples) / sizes.balance  # Lemma C.9
-    return [promise_at_most(LONGEST, longest), promise_at_most(LARGEST_MARGIN, -smallest_margin)]
-
-
-def universal_witness(data: Data) -> Witness:
-    sizes = Sizes(data)
-    z = (sizes.opening + sizes.crossing) * sizes.direction
-    return Witness(perturbations=-data.y[:, None] * z)

@@ -1,6 +1,7 @@
 """One gradient step flips a lazy network (Theorem 3.1): its exponents, and the part of the proof without constants."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,96 +11,140 @@ from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
 from brittle.networks import TwoLayer
-from brittle.theorems.base import (
-    LARGEST_MARGIN,
-    Comparison,
-    Instance,
-    Promise,
-    Solution,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_most,
-)
+from brittle.theorems.base import ScalingClaim, Solution, Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.scaling import Scaling, fitted
-from brittle.theorems.wang2022.ball import EXACTLY, Ball, about_ball, lazy_instance
-from brittle.theorems.wang2022.output import APPLIES
+from brittle.theorems.wang2022.ball import APPLIES, EXACTLY, Ball, about_ball, lazy_instance
+from brittle.theorems.witness import LARGEST_MARGIN, Witness
 
-SIZE, STEP, GRADIENT, OUTPUT, PER_OUTPUT = "‖δ‖", "η", "‖∇f‖", "|f|", "‖δ‖/|f|"
+OUTPUT = "|f|"
 RADIUS_90 = "radius that flips 90 % of the examples"
+AFTER = "margin after δ over |f(x)|"
 CHANGED, MOVED = "predictions that change", "largest relative change of the distance to a flip"
 
 
-def one_step(network: TwoLayer, X: Tensor) -> dict[str, Tensor]:
-    """The smallest step along ±∇f that flips each example, with the sizes that it is made of, (n,) each."""
+@dataclass(frozen=True, eq=False)
+class OneStep:
+    """The smallest step δ = ηg along g = ±∇f that flips each example: `size` ‖δ‖, `gradient` ‖∇f‖ and `output` |f|,
+    (n,) each."""
+
+    size: Tensor
+    gradient: Tensor
+    output: Tensor
+
+    @property
+    def rate(self) -> Tensor:
+        """|η| = ‖δ‖/‖∇f‖."""
+        return self.size / self.gradient
+
+    @property
+    def per_output(self) -> Tensor:
+        """‖δ‖/|f|."""
+        return self.size / self.output
+
+    def named(self) -> dict[str, Tensor]:
+        """All of it, under the papers' symbols."""
+        symbols = {"‖δ‖": self.size, "η": self.rate, "‖∇f‖": self.gradient}
+        return {**symbols, OUTPUT: self.output, "‖δ‖/|f|": self.per_output}
+
+
+def one_step(network: TwoLayer, X: Tensor) -> OneStep:
+    """The smallest gradient step that flips each row."""
     output = network.logits(X)
     gradient = network.logit_gradients(X, output.sign())
     length = gradient.norm(dim=1)
     size = first_flip(network, X, output.sign(), -gradient / length[:, None])
-    per_output = size / output.abs()
-    return {SIZE: size, STEP: size / length, GRADIENT: length, OUTPUT: output.abs(), PER_OUTPUT: per_output}
+    return OneStep(size, length, output.abs())
+
+
+def together(steps: Sequence[OneStep]) -> OneStep:
+    """The steps of several networks in a row."""
+    sizes, gradients, outputs = zip(*((step.size, step.gradient, step.output) for step in steps), strict=True)
+    return OneStep(torch.cat(sizes), torch.cat(gradients), torch.cat(outputs))
+
+
+@dataclass(frozen=True, eq=False)
+class OneStepSweep(Facts):
+    """The `steps` against the networks of several dimensions `dims`."""
+
+    dims: tuple[int, ...]
+    steps: tuple[OneStep, ...]
+
+    def exponent(self, name: str, claimed: float, values: Sequence[float]) -> Scaling:
+        """How a quantity with these values grows with the dimension."""
+        return fitted(name, "d", claimed, self.dims, values)
+
+    def mean_exponent(self, name: str, claimed: float) -> Scaling:
+        """How the mean of one of the named quantities grows."""
+        return self.exponent(name, claimed, [float(step.named()[name].mean()) for step in self.steps])
 
 
 @dataclass(frozen=True)
-class Sweep(Theorem):
-    """Lazy networks of width ⌈d^2.4⌉ at several dimensions."""
+class Sweep(ScalingClaim):
+    """Lazy networks of width ⌈d^2.4⌉ at several dimensions `dims`.
+
+    `radius` is C0; there are `networks` of `examples` each at every dimension, trained for `steps`.
+    """
 
     applies_to: ClassVar = APPLIES
-    explicit_constants: ClassVar = False
 
     dims: tuple[int, ...] = (36, 49, 64, 81, 100)
-    radius: float = 10.0  # C0
+    radius: float = 10.0
     examples: int = 10
     networks: int = 10
     steps: int = 1
 
     def default(self, rng: Generator) -> Instance:
         """The largest network of the sweep, with what was measured at every dimension as facts."""
-        instance, rows = None, []
+        instance, sweep = None, []
         for dim in self.dims:
-            width, sizes = math.ceil(dim**2.4), []
+            width, steps = math.ceil(dim**2.4), []
             for _ in range(self.networks):
                 instance = lazy_instance(dim, width, self.radius, self.examples, self.steps, rng)
-                sizes.append(one_step(instance.two_layer, instance.data.X))
-            rows.append({name: torch.cat([each[name] for each in sizes]) for name in sizes[0]})
+                steps.append(one_step(instance.two_layer, instance.data.X))
+            sweep.append(together(steps))
         assert instance is not None
-        return Instance(instance.data, instance.network, {"dims": self.dims, "sweep": rows})
+        return Instance(instance.data, instance.network, OneStepSweep(self.dims, tuple(sweep)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         ball = Ball(instance, self.radius)
         yield from about_ball(ball)
         yield at_least("width beside d^2.4", ball.width, ball.dim**2.4)
 
-    def bound(self, instance: Instance) -> list[Promise]:
-        return []
-
     def witness(self, instance: Instance) -> Witness:
-        sizes = one_step(instance.two_layer, instance.data.X)
+        sizes = one_step(instance.two_layer, instance.data.X).named()
         return Witness({f"mean {name}": float(values.mean()) for name, values in sizes.items()})
 
-    def exponent(self, instance: Instance, name: str, claimed: float, values: Sequence[float]) -> Scaling:
-        return fitted(name, "d", claimed, instance.facts["dims"], values)
+    def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
+        sweep = instance.known(OneStepSweep)
+        return () if sweep is None else self.exponents(sweep)
+
+    @abstractmethod
+    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
+        """The fitted exponents, beside the claimed ones."""
 
 
 @dataclass(frozen=True)
-class OneStepFlips(Sweep):
+class OneStepFlips(Sweep, id="wang2022/3.1"):
     """‖x‖ = 1, max{d^2.4, C3 ln(1/γ)} ≤ m ≤ C4 exp(d^0.24) ⇒ δ = η∇_x f(x), |η| = C2/‖∇f‖², flips x for all W in
-    the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given."""
+    the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given.
 
-    id: ClassVar = "wang2022/3.1"
+    `dim` is d for `solve_for`, `gamma` is γ.
+    """
+
     claim: ClassVar = "one gradient step of size O(1/√d) flips every network in the lazy ball"
     unknowns: ClassVar = ("width",)
+    note: ClassVar = (
+        "section 5.1 prints δ = η∇_w f for ∇_x f; ‖δ‖ ≈ |f|/‖∇f‖ moves with |f|, whose own exponent is fitted too"
+    )
 
-    dim: int = 784  # for `solve_for`
+    dim: int = 784
     gamma: float = 0.01
 
-    def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        rows = instance.facts.get("sweep")
-        if rows is None:
-            return ()
-        claims = ((SIZE, -0.5), (STEP, -1.0), (GRADIENT, 0.5), (PER_OUTPUT, -0.5), (OUTPUT, math.nan))
-        return tuple(self.exponent(instance, name, claimed, means(rows, name)) for name, claimed in claims)
+    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
+        claims = {"‖δ‖": -0.5, "η": -1.0, "‖∇f‖": 0.5, "‖δ‖/|f|": -0.5, OUTPUT: math.nan}
+        return tuple(sweep.mean_exponent(name, claimed) for name, claimed in claims.items())
 
     def solve_for(self, unknown: str) -> Solution:
         """With C3 = C4 = 1, for want of others."""
@@ -114,15 +159,6 @@ class OneStepFlips(Sweep):
         most = math.exp(room) if room < 700 else math.inf
         return Solution(self.id, unknown, math.ceil(least), most, given, f"d^2.4 ≤ m ≤ exp(d^0.24); {opens}")
 
-    def note(self) -> str:
-        return (
-            "section 5.1 prints δ = η∇_w f for ∇_x f; ‖δ‖ ≈ |f|/‖∇f‖ moves with |f|, whose own exponent is fitted too"
-        )
-
-
-def means(rows: list[dict[str, Tensor]], name: str) -> list[float]:
-    return [float(row[name].mean()) for row in rows]
-
 
 def first_open_dim() -> float:
     """The larger root of 2.4 ln d = d^0.24."""
@@ -134,40 +170,38 @@ def first_open_dim() -> float:
 
 
 @dataclass(frozen=True)
-class NoRobustLazyNetwork(Sweep):
+class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
     """For data on the unit sphere, R = Õ(1/√d): L_R(W) ≥ 0.9 for all W in the ball at once, w.p. ≥ 1-10γ."""
 
-    id: ClassVar = "wang2022/C3.2"
     claim: ClassVar = "no lazy network is robust: at R = Õ(1/√d) its robust error is at least 0.9"
+    note: ClassVar = (
+        "'for all W' needs an infimum over the ball where the proof writes a supremum; Markov's inequality then "
+        "gives 1-10γ as stated. The radius is that of one gradient step, an upper bound on the robust radius"
+    )
 
-    def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        rows = instance.facts.get("sweep")
-        if rows is None:
-            return ()
-        radii = [float(row[SIZE].quantile(0.9)) for row in rows]
-        confounder = self.exponent(instance, OUTPUT, math.nan, means(rows, OUTPUT))
-        return self.exponent(instance, RADIUS_90, -0.5, radii), confounder
+    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
+        radii = [float(step.size.quantile(0.9)) for step in sweep.steps]
+        return sweep.exponent(RADIUS_90, -0.5, radii), sweep.mean_exponent(OUTPUT, math.nan)
 
     def witness(self, instance: Instance) -> Witness:
-        size = one_step(instance.two_layer, instance.data.X)[SIZE]
-        radius = float(size.quantile(0.9))
+        radius = float(one_step(instance.two_layer, instance.data.X).size.quantile(0.9))
         return Witness({RADIUS_90: radius, f"{RADIUS_90} times √d": radius * math.sqrt(instance.data.dim)})
-
-    def note(self) -> str:
-        return (
-            "'for all W' needs an infimum over the ball where the proof writes a supremum; Markov's inequality then "
-            "gives 1-10γ as stated. The radius is that of one gradient step, an upper bound on the robust radius"
-        )
 
 
 @dataclass(frozen=True)
-class OneStepWithoutConstants(Theorem):
+class OneStepWithoutConstants(Theorem, id="wang2022/3.1-proof"):
     """If ρ = sup ‖∇f(x+tδ) - ∇f(x)‖/‖∇f(x)‖ < 1 over the segment t in [0, 1], then δ = η∇f(x) with
-    η = -2f(x)/((1-ρ)‖∇f(x)‖²) takes f(x) to the other side: y f(x+δ) ≤ -|f(x)|, y = sign f(x). No probability."""
+    η = -2f(x)/((1-ρ)‖∇f(x)‖²) takes f(x) to the other side: y f(x+δ) ≤ -|f(x)|, y = sign f(x). No probability.
 
-    id: ClassVar = "wang2022/3.1-proof"
+    Default: `examples` in R^`dim` and a lazy network of width `width`, C0 = `radius`.
+    """
+
     claim: ClassVar = "where the gradient changes by less than itself, the step η = -2f/((1-ρ)‖∇f‖²) flips"
     applies_to: ClassVar = "any two-layer ReLU network and any examples"
+    note: ClassVar = (
+        "the paper takes the supremum over a ball; its integral only meets the segment, where it is exact. "
+        "The displayed η̃ writes ‖∇f(x+δ)‖ - ‖f(x)‖ for ‖∇f(x+δ) - ∇f(x)‖"
+    )
 
     dim: int = 3000
     width: int = 2000
@@ -185,10 +219,7 @@ class OneStepWithoutConstants(Theorem):
         yield at_most("ρ on the segment", max(segment_change(network, x) for x in X), 1 - EXACTLY)
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [
-            promise_at_most("margin after δ over |f(x)|", -1.0),
-            promise_at_most(LARGEST_MARGIN, 0.0, tolerance=0.0),
-        ]
+        return [promise_at_most(AFTER, -1.0), promise_at_most(LARGEST_MARGIN, 0.0, tolerance=0.0)]
 
     def witness(self, instance: Instance) -> Witness:
         network, X = instance.two_layer, instance.data.X
@@ -198,18 +229,8 @@ class OneStepWithoutConstants(Theorem):
         eta = -2 * output / ((1 - rho) * gradient.square().sum(1))
         D = eta[:, None] * gradient
         after = float((network.logits(X + D) / output).max())
-        known = {
-            "margin after δ over |f(x)|": after,
-            "largest ρ": float(rho.max()),
-            "largest |η|": float(eta.abs().max()),
-        }
-        return Witness(known, D, X, output.sign())
-
-    def note(self) -> str:
-        return (
-            "the paper takes the supremum over a ball; its integral only meets the segment, where it is exact. "
-            "The displayed η̃ writes ‖∇f(x+δ)‖ - ‖f(x)‖ for ‖∇f(x+δ) - ∇f(x)‖"
-        )
+        measures = {AFTER: after, "largest ρ": float(rho.max()), "largest |η|": float(eta.abs().max())}
+        return Witness(measures, D, X, output.sign())
 
 
 def segment_change(network: TwoLayer, x: Tensor) -> float:
@@ -238,17 +259,19 @@ def segment_change(network: TwoLayer, x: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Cone(Theorem):
+class Cone(Theorem, id="wang2022/cone"):
     """f(x; rW) = r f(x; W) for r > 0: scaling the first layer changes no prediction and no distance to a flip, so 3.1
-    holds on the cone {W: rW in the ball for some r > 0}."""
+    holds on the cone {W: rW in the ball for some r > 0}.
 
-    id: ClassVar = "wang2022/cone"
+    Default: `examples` in R^`dim` and a lazy network of width `width`; `scale` is r.
+    """
+
     claim: ClassVar = "positive rescaling of a lazy network changes no prediction and no robustness"
     applies_to: ClassVar = "a two-layer ReLU network without biases"
 
     dim: int = 200
     width: int = 2000
-    scale: float = 7.5  # r
+    scale: float = 7.5
     examples: int = 20
 
     def default(self, rng: Generator) -> Instance:
@@ -266,5 +289,5 @@ class Cone(Theorem):
         network, X = instance.two_layer, instance.data.X
         scaled = TwoLayer(self.scale * network.W, network.b, network.v)
         changed = int((network.predict(X) != scaled.predict(X)).sum())
-        before, after = one_step(network, X)[SIZE], one_step(scaled, X)[SIZE]
+        before, after = one_step(network, X).size, one_step(scaled, X).size
         return Witness({CHANGED: changed, MOVED: float(((after - before).abs() / before).max())})

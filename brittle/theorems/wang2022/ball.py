@@ -4,17 +4,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Sphere
-from brittle.theorems.base import Comparison, Instance, at_most
+from brittle.theorems.base import LikelyClaim
+from brittle.theorems.comparison import Comparison, at_most
+from brittle.theorems.instance import Instance
 from brittle.training import Logistic, Steps
 from brittle.training.lazy import Lazy as LazyTraining
 
 EXACTLY = 1e-9
+APPLIES = "unit examples; a two-layer network in the lazy ball round its start (wang2022 2.1)"
+DRAWS_AT_ONCE = 2**21  # inputs held by a Monte Carlo run
 
 
 def lazy_instance(dim: int, width: int, radius: float, examples: int, steps: int, rng: Generator) -> Instance:
@@ -29,13 +34,15 @@ def lazy_instance(dim: int, width: int, radius: float, examples: int, steps: int
 
 @dataclass(frozen=True, eq=False)
 class Ball:
-    """Every W in the ball of radius C0/√m round the start, at the examples of an instance."""
+    """Every W in the ball round the start of the network of `instance`, at its examples; `radius` is C0, that of the
+    ball is C0/√m."""
 
     instance: Instance
-    radius: float  # C0
+    radius: float
 
     @property
     def network(self) -> TwoLayer:
+        """The network that was given."""
         return self.instance.two_layer
 
     @property
@@ -45,10 +52,12 @@ class Ball:
 
     @property
     def dim(self) -> int:
+        """d."""
         return self.instance.data.dim
 
     @property
     def width(self) -> int:
+        """m."""
         return self.network.width
 
     @property
@@ -88,3 +97,34 @@ def about_ball(ball: Ball) -> Iterator[Comparison]:
     errors = abs(float(ball.start.W.square().mean()) - 1) * math.sqrt(count / 2)
     yield at_most("variance of the start, in standard errors from 1", errors, 6)
     yield at_most("distance from the start times √m", ball.moved, ball.radius, tolerance=EXACTLY)
+
+
+@dataclass(frozen=True)
+class BallClaim(LikelyClaim):
+    """A statement about every network of the ball, with probability 1-γ over the start for each example.
+
+    The default instance has `examples` unit vectors of R^`dim` and a network of width `width`, trained for `steps` of
+    lazy training (at its start where 0). `radius` is C0, `gamma` is γ.
+    """
+
+    applies_to: ClassVar = APPLIES
+
+    dim: int = 784
+    width: int = 10_000
+    radius: float = 1.0
+    gamma: float = 0.01
+    examples: int = 3
+    steps: int = 2
+
+    def default(self, rng: Generator) -> Instance:
+        return lazy_instance(self.dim, self.width, self.radius, self.examples, self.steps, rng)
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from about_ball(self.ball(instance))
+
+    def probability(self, instance: Instance) -> float:
+        return 1 - len(instance.data) * self.gamma
+
+    def ball(self, instance: Instance) -> Ball:
+        """The ball round the start of the instance's network."""
+        return Ball(instance, self.radius)

@@ -1,6 +1,7 @@
 """The gradient is long in the whole ball (Lemma B.7), as printed and with a last term that is sound."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,22 +10,13 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.settings import Sphere
-from brittle.theorems.base import (
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_least,
-    promise_at_most,
-)
-from brittle.theorems.check import clopper_pearson
-from brittle.theorems.wang2022.ball import Ball, about_ball, lazy_instance
+from brittle.theorems.base import Failures, Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.intervals import clopper_pearson
+from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim
 from brittle.theorems.wang2022.neurons import TOO_MANY, most_unstable
-from brittle.theorems.wang2022.output import APPLIES
+from brittle.theorems.witness import Witness
 
 SHORTEST = "smallest ‖∇f(x)‖ found in the ball"
 HERE = "smallest ‖∇f(x)‖ of the network"
@@ -40,6 +32,7 @@ def first_term(dim: int, width: int, gamma: float) -> float:
 
 
 def printed_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
+    """[(C0 + √(ln(4/γ)/2))/√m]^½ (d + 4√(d ln(8m/γ)))^½."""
     share = (radius + math.sqrt(math.log(4 / gamma) / 2)) / math.sqrt(width)
     return math.sqrt(share * (dim + 4 * math.sqrt(dim * math.log(8 * width / gamma))))
 
@@ -52,78 +45,61 @@ def sound_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
 
 
 @dataclass(frozen=True)
-class LongGradient(Theorem):
+class LongGradient(BallClaim):
     """‖∇f(x; W)‖ for the worst W of the ball that a search finds: it flips neurons of S_v and shifts the others."""
 
-    applies_to: ClassVar = APPLIES
-
-    dim: int = 784
-    width: int = 10_000
-    radius: float = 1.0  # C0
-    gamma: float = 0.01
-    examples: int = 3
-    steps: int = 2
-
-    def default(self, rng: Generator) -> Instance:
-        return lazy_instance(self.dim, self.width, self.radius, self.examples, self.steps, rng)
-
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        ball = Ball(instance, self.radius)
-        yield from about_ball(ball)
+        ball = self.ball(instance)
+        yield from super().hypotheses(instance)
         yield at_least("dimension beside 25 ln(8/γ)", ball.dim, 25 * math.log(8 / self.gamma))
         yield at_least("dimension beside ln(8m/γ)", ball.dim, math.log(8 * ball.width / self.gamma))
         spread = math.sqrt(2 * math.log(4 / self.gamma) / ball.width) + math.log(4 / self.gamma) / ball.width
         yield at_most("√(2ln(4/γ)/m) + ln(4/γ)/m", spread, 0.5)
 
     def witness(self, instance: Instance) -> Witness:
-        ball = Ball(instance, self.radius)
+        ball = self.ball(instance)
         here = ball.network.logit_gradients(instance.data.X, torch.ones(len(instance.data), dtype=torch.float64))
-        found = [shortest_gradient(ball, row) for row in range(len(instance.data))]
-        return Witness({SHORTEST: min(found), HERE: float(here.norm(dim=1).min())})
-
-    def probability(self, instance: Instance) -> float:
-        return 1 - len(instance.data) * self.gamma
+        shortest = min(shortest_gradient(ball, row) for row in range(len(instance.data)))
+        return Witness({SHORTEST: shortest, HERE: float(here.norm(dim=1).min())})
 
     def bound(self, instance: Instance) -> list[Promise]:
-        ball = Ball(instance, self.radius)
+        ball = self.ball(instance)
         return [promise_at_least(SHORTEST, self.least(ball.dim, ball.width), trivial=0.0)]
 
     def failures(self, trials: int, rng: Generator) -> Failures:
         least = self.least(self.dim, self.width)
-        found = [drawn_gradient(self.dim, self.width, self.radius, rng) for _ in range(trials)]
-        return Failures(sum(size < least for size in found), 0, self.gamma)
+        sizes = [drawn_gradient(self.dim, self.width, self.radius, rng) for _ in range(trials)]
+        return Failures(sum(size < least for size in sizes), 0, self.gamma)
 
     def least(self, dim: int, width: int) -> float:
+        """The stated bound; it may be negative."""
         return first_term(dim, width, self.gamma) - self.radius - self.last_term(dim, width)
 
+    @abstractmethod
     def last_term(self, dim: int, width: int) -> float:
-        raise NotImplementedError
+        """What the neurons that W flips can take away."""
 
 
 @dataclass(frozen=True)
-class PrintedLongGradient(LongGradient):
+class PrintedLongGradient(LongGradient, id="wang2022/B.7"):
     """‖∇f(x; W)‖ ≥ (½ - √(2ln(4/γ)/m) - ln(4/γ)/m)^½ (d - 5√(d ln(8/γ)))^½ - C0
     - [(C0 + √(ln(4/γ)/2))/√m]^½ (d + 4√(d ln(8m/γ)))^½ for all W in the ball, w.p. ≥ 1-γ."""
 
-    id: ClassVar = "wang2022/B.7"
     claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with the paper's constants"
+    note: ClassVar = (
+        "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
+        "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10 (-1.1 at γ = .1)"
+    )
 
     def last_term(self, dim: int, width: int) -> float:
         return printed_last_term(dim, width, self.radius, self.gamma)
 
-    def note(self) -> str:
-        return (
-            "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
-            "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10 (-1.1 at γ = .1)"
-        )
-
 
 @dataclass(frozen=True)
-class SoundLongGradient(LongGradient):
+class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
     """The same with the last term √(k/m)(√d + √(2k ln 2 + 2 ln(4/γ))), k = C0√m + √(m ln(4/γ)/2) ≥ |S_v|:
     a union bound over the 2^k subsets of S_v that W may flip."""
 
-    id: ClassVar = "wang2022/B.7-repaired"
     claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with a union bound over the neurons that W flips"
 
     def last_term(self, dim: int, width: int) -> float:
@@ -178,11 +154,28 @@ def _shortest(fixed: Tensor, movable: Tensor, chosen: Tensor, shift: float) -> f
 
 
 @dataclass(frozen=True)
-class SubsetOfFlips(Theorem):
-    """Equation (7) of the proof of B.7: sup_W ‖(1/√m) Σ_s a_s P w_s(0) (σ'(w_s·x) - σ'(w_s(0)·x))‖
-    ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip."""
+class Reach:
+    """The longest `part` of a gradient that a search over W found, beside the `limit` of equation (7)."""
 
-    id: ClassVar = "wang2022/B.7-eq7"
+    part: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Reaches(Facts):
+    """`starts`: one search for each of several draws of the start."""
+
+    starts: tuple[Reach, ...]
+
+
+@dataclass(frozen=True)
+class SubsetOfFlips(Theorem, id="wang2022/B.7-eq7"):
+    """Equation (7) of the proof of B.7: sup_W ‖(1/√m) Σ_s a_s P w_s(0) (σ'(w_s·x) - σ'(w_s(0)·x))‖
+    ≤ [(C0 + √(ln(1/γ)/2))/√m]^½ √(d + 4√(d ln(2m/γ))), as if W had no choice of which neurons of S_v flip.
+
+    `draws` of a start of width `width` in R^`dim`; `radius` is C0, `gamma` is γ.
+    """
+
     claim: ClassVar = (
         "whatever W flips, its part of the gradient is at most √(|S_v|/m)·‖z‖, ‖z‖ ~ √d (equation 7, as printed)"
     )
@@ -192,13 +185,13 @@ class SubsetOfFlips(Theorem):
 
     dim: int = 200
     width: int = 10_000
-    radius: float = 20.0  # C0
+    radius: float = 20.0
     gamma: float = 0.01
     draws: int = 10
 
     def default(self, rng: Generator) -> Instance:
-        reached = [self._drawn(rng) for _ in range(self.draws)]
-        return Instance(Sphere(self.dim, radius=1.0).sample(1, rng), facts={"reached": reached})
+        reaches = Reaches(tuple(self._drawn(rng) for _ in range(self.draws)))
+        return Instance(Sphere(self.dim, radius=1.0).sample(1, rng), facts=reaches)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield at_least("dimension beside ln(2m/γ)", instance.data.dim, math.log(2 * self.width / self.gamma))
@@ -207,15 +200,18 @@ class SubsetOfFlips(Theorem):
         return [promise_at_most(TOO_MANY, self.gamma, certain=True)]
 
     def witness(self, instance: Instance) -> Witness:
-        pairs = instance.facts.get("reached")
-        if pairs is None:
-            pairs = [self._drawn(torch.Generator().manual_seed(seed)) for seed in range(self.draws)]
-        low = clopper_pearson(sum(size > most for size, most in pairs), len(pairs))[0]
-        size, most = max(pairs, key=lambda pair: pair[0] / pair[1])
-        return Witness({TOO_MANY: low, "largest part that a W reached": size, "limit of equation (7) there": most})
+        drawn = instance.known(Reaches)
+        starts = self._seeded() if drawn is None else drawn.starts
+        low = clopper_pearson(sum(reach.part > reach.limit for reach in starts), len(starts))[0]
+        worst = max(starts, key=lambda reach: reach.part / reach.limit)
+        parts = {"largest part that a W reached": worst.part, "limit of equation (7) there": worst.limit}
+        return Witness({TOO_MANY: low, **parts})
 
-    def _drawn(self, rng: Generator) -> tuple[float, float]:
-        """The longest part that a search finds, and the limit, for one start."""
+    def _seeded(self) -> tuple[Reach, ...]:
+        return tuple(self._drawn(torch.Generator().manual_seed(seed)) for seed in range(self.draws))
+
+    def _drawn(self, rng: Generator) -> Reach:
+        """For one start."""
         V = self.radius / math.sqrt(self.width)
         k = int((torch.randn(self.width, generator=rng, dtype=torch.float64).abs() <= V).sum())
         G = torch.randn(k, self.dim - 1, generator=rng, dtype=torch.float64) / math.sqrt(self.width)
@@ -223,4 +219,5 @@ class SubsetOfFlips(Theorem):
         for _ in range(25):
             total = (G @ total > 0).double() @ G
         length = self.dim + 4 * math.sqrt(self.dim * math.log(2 * self.width / self.gamma))
-        return float(total.norm()), math.sqrt(most_unstable(self.width, V, self.gamma) / self.width * length)
+        limit = math.sqrt(most_unstable(self.width, V, self.gamma) / self.width * length)
+        return Reach(float(total.norm()), limit)

@@ -1,6 +1,7 @@
 """How many neurons can change sign: by moving the weights (B.4), by moving the example (B.6)."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,20 +11,12 @@ from scipy import stats
 from torch import Generator, Tensor
 
 from brittle.settings import Sphere
-from brittle.theorems.base import (
-    Comparison,
-    Failures,
-    Instance,
-    Promise,
-    Theorem,
-    Witness,
-    at_least,
-    at_most,
-    promise_at_most,
-)
-from brittle.theorems.check import clopper_pearson
-from brittle.theorems.wang2022.ball import EXACTLY, Ball, about_ball, lazy_instance
-from brittle.theorems.wang2022.output import APPLIES, DRAWS_AT_ONCE
+from brittle.theorems.base import Failures, Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.intervals import clopper_pearson
+from brittle.theorems.wang2022.ball import DRAWS_AT_ONCE, EXACTLY, BallClaim
+from brittle.theorems.witness import Witness
 
 AT_X, AT_MOVED = "neurons that can change sign at x", "neurons that can change sign at x + δ"
 TOO_MANY = "share of draws with too many, lower end of its 99 % interval"
@@ -39,45 +32,39 @@ def displaced(x: Tensor, size: float) -> Tensor:
     """x + δ with a fixed δ of this size, orthogonal to x: the choice may not depend on the weights."""
     across = torch.roll(x, 1, dims=-1)
     across = across - (across * x).sum(-1, keepdim=True) * x / x.square().sum(-1, keepdim=True)
-    return x + size * across / across.norm(dim=-1, keepdim=True)
+    return x + size * across / across.square().sum(-1, keepdim=True).sqrt()
 
 
 @dataclass(frozen=True)
-class Unstable(Theorem):
-    """S_v at x, and S_v' at x + δ for a perturbation of size R."""
+class Unstable(BallClaim):
+    """S_v at x, and S_v' at x + δ for a perturbation of size R, which is `size`."""
 
-    applies_to: ClassVar = APPLIES
-
-    dim: int = 784
-    width: int = 10_000
-    radius: float = 1.0  # C0, so that V = C0/√m
-    gamma: float = 0.01
-    size: float = 1 / 28  # R
-    examples: int = 3
-
-    def default(self, rng: Generator) -> Instance:
-        return lazy_instance(self.dim, self.width, self.radius, self.examples, 0, rng)
+    steps: int = 0
+    size: float = 1 / 28
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from about_ball(Ball(instance, self.radius))
+        yield from super().hypotheses(instance)
         yield at_most("size of δ", self.size, 0.5)
 
 
 @dataclass(frozen=True)
-class FewUnstable(Unstable):
+class FewUnstable(Unstable, id="wang2022/B.4"):
     """|S_v| ≤ Vm + √(m ln(1/γ)/2) at a fixed x, and |S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) at x + δ for a *fixed* δ,
     ‖δ‖ ≤ R ≤ ½; each w.p. ≥ 1-γ. S_v: neurons whose sign differs from the start's somewhere in the ball."""
 
-    id: ClassVar = "wang2022/B.4"
     claim: ClassVar = "at most Vm + √(m ln(1/γ)/2) neurons can change sign in the ball, at x and at a fixed x + δ"
+    note: ClassVar = (
+        "the paper defines S_v' with 'there is a δ' inside the set; that is false (wang2022/B.4-printed), "
+        "for a fixed δ it holds, even without the factor 1+R"
+    )
 
     def bound(self, instance: Instance) -> list[Promise]:
-        ball = Ball(instance, self.radius)
+        ball = self.ball(instance)
         most = most_unstable(ball.width, ball.reach, self.gamma)
         return [promise_at_most(AT_X, most), promise_at_most(AT_MOVED, (1 + self.size) * most)]
 
     def witness(self, instance: Instance) -> Witness:
-        ball = Ball(instance, self.radius)
+        ball = self.ball(instance)
         moved = displaced(instance.data.X, self.size)
         near = (moved @ ball.start.W.T).abs() <= ball.reach * moved.norm(dim=1, keepdim=True)
         return Witness({AT_X: float(ball.unstable().sum(1).max()), AT_MOVED: float(near.sum(1).max())})
@@ -94,18 +81,21 @@ class FewUnstable(Unstable):
             failures += int(((z.abs() <= V).sum(1) > most).sum())
         return Failures(failures, 0, self.gamma)
 
-    def note(self) -> str:
-        return (
-            "the paper defines S_v' with 'there is a δ' inside the set; that is false (wang2022/B.4-printed), "
-            "for a fixed δ it holds, even without the factor 1+R"
-        )
+
+@dataclass(frozen=True, eq=False)
+class CrossedCounts(Facts):
+    """`counts` (draws,): how many neurons some δ crosses, for several draws of the start."""
+
+    counts: Tensor
 
 
 @dataclass(frozen=True)
-class PrintedUnstable(Unstable):
-    """|S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) where every neuron may choose a δ, ‖δ‖ ≤ R, of its own."""
+class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
+    """|S_v'| ≤ (1+R)(Vm + √(m ln(1/γ)/2)) where every neuron may choose a δ, ‖δ‖ ≤ R, of its own.
 
-    id: ClassVar = "wang2022/B.4-printed"
+    Judged over `draws` of the start.
+    """
+
     claim: ClassVar = "at most (1+R)(Vm + √(m ln(1/γ)/2)) neurons change sign for some δ and some W (as printed)"
     flaw: ClassVar = "false: a neuron is crossed by some δ as soon as |w(0)·x| ≤ R‖w(0)‖, and at R ~ 1/√d most are"
     repaired: ClassVar = "wang2022/B.4"
@@ -118,7 +108,7 @@ class PrintedUnstable(Unstable):
         seed = int(torch.randint(2**31, (), generator=rng))
         rest = torch.from_numpy(stats.chi2(self.dim - 1).rvs(z.shape, random_state=seed))
         data = Sphere(self.dim, radius=1.0).sample(1, rng)
-        return Instance(data, facts={"counts": crossed(z, z.square() + rest, self.size)})
+        return Instance(data, facts=CrossedCounts(crossed(z, z.square() + rest, self.size)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         if instance.network is not None:
@@ -127,10 +117,11 @@ class PrintedUnstable(Unstable):
             yield at_most("size of δ", self.size, 0.5)
 
     def counts(self, instance: Instance) -> Tensor:
-        known: Tensor | None = instance.facts.get("counts")
-        if known is not None:
-            return known
-        ball = Ball(instance, self.radius)
+        """Those of further draws, else of the network's own start."""
+        drawn = instance.known(CrossedCounts)
+        if drawn is not None:
+            return drawn.counts
+        ball = self.ball(instance)
         return crossed(ball.inputs, ball.start.W.square().sum(1), self.size)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -155,12 +146,16 @@ def crossed(inputs: Tensor, squared_norms: Tensor, size: float) -> Tensor:
 
 @dataclass(frozen=True)
 class Crossing(Theorem):
-    """One neuron w(0) ~ N(0, I), an example x on the unit sphere and a fixed δ with ‖δ‖ ≤ R ≤ ½."""
+    """One neuron w(0) ~ N(0, I), an example x on the unit sphere of R^`dim` and a fixed δ, ‖δ‖ ≤ R ≤ ½; `size` is R."""
 
     applies_to: ClassVar = "a unit example and a fixed perturbation; one neuron drawn from N(0, I)"
 
     dim: int = 784
-    size: float = 1 / 28  # R
+    size: float = 1 / 28
+
+    @abstractmethod
+    def allowed(self, dim: int) -> float:
+        """The stated probability."""
 
     def default(self, rng: Generator) -> Instance:
         return Instance(Sphere(self.dim, radius=1.0).sample(1, rng))
@@ -172,10 +167,9 @@ class Crossing(Theorem):
 
 
 @dataclass(frozen=True)
-class RareCrossing(Crossing):
+class RareCrossing(Crossing, id="wang2022/B.6"):
     """P(sign w(0)·x ≠ sign w(0)·(x+δ)) ≤ R√(2 ln d) + 1/d; exactly it is the angle between x and x+δ over π."""
 
-    id: ClassVar = "wang2022/B.6"
     claim: ClassVar = "a fixed δ changes the sign of a neuron with probability at most R√(2 ln d) + 1/d"
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -197,14 +191,19 @@ class RareCrossing(Crossing):
 
 
 @dataclass(frozen=True)
-class RareCrossingNearby(Crossing):
-    """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V."""
+class RareCrossingNearby(Crossing, id="wang2022/B.6-net"):
+    """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V.
 
-    id: ClassVar = "wang2022/B.6-net"
+    `epsilon` is ε, `reach` is V.
+    """
+
     claim: ClassVar = "between x+δ and its ε-neighbours a neuron near w(0) rarely changes sign (equation 4)"
+    note: ClassVar = (
+        "the proof takes the variance of w·(x+δ) to be at least ½ where ‖δ‖ ≤ ½ gives ¼; the factor 2 covers it"
+    )
 
     epsilon: float = 1e-4
-    reach: float = 0.01  # V
+    reach: float = 0.01
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().hypotheses(instance)
@@ -234,6 +233,3 @@ class RareCrossingNearby(Crossing):
         A, e = 1 - self.size, self.epsilon
         B = self.reach * (A + e)
         return (A * B + (A * A * B * B - (A * A - e * e) * (B * B - e * e * c * c)) ** 0.5) / (A * A - e * e)
-
-    def note(self) -> str:
-        return "the proof takes the variance of w·(x+δ) to be at least ½ where ‖δ‖ ≤ ½ gives ¼; the factor 2 covers it"

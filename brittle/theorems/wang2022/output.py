@@ -1,60 +1,43 @@
 """The output is bounded in the whole ball (Lemma B.5)."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Generator
 
-from brittle.theorems.base import Comparison, Failures, Instance, Promise, Theorem, Witness, promise_at_most
-from brittle.theorems.wang2022.ball import Ball, about_ball, lazy_instance
+from brittle.theorems.base import Failures
+from brittle.theorems.comparison import Promise, promise_at_most
+from brittle.theorems.instance import Instance
+from brittle.theorems.wang2022.ball import DRAWS_AT_ONCE, BallClaim
+from brittle.theorems.witness import Witness
 
 LARGEST_OUTPUT = "largest |f(x)| over the ball"
-APPLIES = "unit examples; a two-layer network in the lazy ball round its start (wang2022 2.1)"
-DRAWS_AT_ONCE = 2**21  # inputs held by a Monte Carlo run
 
 
 def output_bound(width: int, radius: float, gamma: float) -> float:
+    """√(2ln(2/γ)) + 2ln(2/γ)/√m + C0."""
     chance = math.log(2 / gamma)
     return math.sqrt(2 * chance) + 2 * chance / math.sqrt(width) + radius
 
 
 @dataclass(frozen=True)
-class BoundedOutput(Theorem):
+class BoundedOutput(BallClaim, id="wang2022/B.5"):
     """|f(x; W)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0 for all W in the ball at once, w.p. ≥ 1-γ for each x.
 
     The maximum over the ball is computed exactly, not sampled.
     """
 
-    id: ClassVar = "wang2022/B.5"
     claim: ClassVar = "in the whole lazy ball |f(x)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0"
-    applies_to: ClassVar = APPLIES
-
-    dim: int = 784
-    width: int = 10_000
-    radius: float = 1.0  # C0
-    gamma: float = 0.01
-    examples: int = 3
-    steps: int = 2
-
-    def default(self, rng: Generator) -> Instance:
-        return lazy_instance(self.dim, self.width, self.radius, self.examples, self.steps, rng)
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from about_ball(Ball(instance, self.radius))
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(LARGEST_OUTPUT, output_bound(instance.two_layer.width, self.radius, self.gamma))]
 
     def witness(self, instance: Instance) -> Witness:
-        ball = Ball(instance, self.radius)
+        ball = self.ball(instance)
         here = float(ball.network.logits(instance.data.X).abs().max())
         return Witness({LARGEST_OUTPUT: float(ball.largest_output().max()), "largest |f(x)| of the network": here})
-
-    def probability(self, instance: Instance) -> float:
-        return 1 - len(instance.data) * self.gamma
 
     def failures(self, trials: int, rng: Generator) -> Failures:
         """The inputs w_s(0)·x are independent N(0, 1): nothing else of the start matters."""

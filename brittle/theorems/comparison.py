@@ -1,0 +1,103 @@
+"""A measured value beside its threshold: what a hypothesis is, and what becomes of a promise."""
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from brittle.common.result import Result
+
+
+class Relation(enum.Enum):
+    """On which side of its threshold a value has to lie."""
+
+    AT_MOST = "≤"
+    AT_LEAST = "≥"
+
+
+@dataclass(frozen=True)
+class Comparison(Result):
+    """A measured `value` beside its threshold.
+
+    `name` says what is measured, `relation` on which side of `threshold` the value must lie. `tolerance` is relative
+    to max(1, |threshold|), for rounding where a theorem holds with equality.
+    """
+
+    name: str
+    value: float
+    relation: Relation
+    threshold: float
+    tolerance: float = 0.0
+
+    @property
+    def slack(self) -> float:
+        """How far the value lies on the side where it should be; negative where it lies on the other."""
+        gap = self.threshold - self.value
+        return gap if self.relation is Relation.AT_MOST else 0.0 - gap
+
+    @property
+    def holds(self) -> bool:
+        """Whether the value is on its side of the threshold, up to the tolerance; a NaN never is."""
+        return self.slack >= -self.tolerance * max(1.0, abs(self.threshold))
+
+    def to_json(self) -> dict[str, Any]:
+        """The fields, with `slack` and `holds`."""
+        return {**super().to_json(), "slack": self.slack, "holds": self.holds}
+
+    def __str__(self) -> str:
+        return f"{self.name} = {self.value:.6g} {self.relation.value} {self.threshold:.6g}"
+
+
+def at_most(name: str, value: float, threshold: float, tolerance: float = 0.0) -> Comparison:
+    """value ≤ threshold."""
+    return Comparison(name, float(value), Relation.AT_MOST, float(threshold), tolerance)
+
+
+def at_least(name: str, value: float, threshold: float, tolerance: float = 0.0) -> Comparison:
+    """value ≥ threshold."""
+    return Comparison(name, float(value), Relation.AT_LEAST, float(threshold), tolerance)
+
+
+@dataclass(frozen=True)
+class Promise(Result):
+    """What a theorem says about one measured quantity, before anything is measured.
+
+    `measure` names the quantity among those of the witness, `relation` and `threshold` say what is promised of it,
+    `tolerance` is that of `Comparison`. A `certain` promise must hold always, even where the theorem's other promises
+    are only likely. `trivial` is what holds without any theorem; NaN where nothing does.
+    """
+
+    measure: str
+    relation: Relation
+    threshold: float
+    tolerance: float = 1e-9
+    certain: bool = False
+    trivial: float = math.nan
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether it says no more than what holds anyway."""
+        beyond = self.threshold >= self.trivial
+        return beyond if self.relation is Relation.AT_MOST else self.threshold <= self.trivial
+
+    def __str__(self) -> str:
+        anyway = "" if math.isnan(self.trivial) else f", where {self.trivial:.6g} holds anyway"
+        return f"{self.measure} {self.relation.value} {self.threshold:.6g}{anyway}"
+
+    def against(self, value: float) -> Comparison:
+        """The promise beside what was measured."""
+        return Comparison(self.measure, float(value), self.relation, self.threshold, self.tolerance)
+
+
+def promise_at_most(
+    measure: str, threshold: float, tolerance: float = 1e-9, *, certain: bool = False, trivial: float = math.nan
+) -> Promise:
+    """The measure is at most the threshold."""
+    return Promise(measure, Relation.AT_MOST, float(threshold), tolerance, certain, trivial)
+
+
+def promise_at_least(
+    measure: str, threshold: float, tolerance: float = 1e-9, *, certain: bool = False, trivial: float = math.nan
+) -> Promise:
+    """The measure is at least the threshold."""
+    return Promise(measure, Relation.AT_LEAST, float(threshold), tolerance, certain, trivial)

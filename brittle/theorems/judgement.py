@@ -1,0 +1,92 @@
+"""How a theorem fared: the outcomes, what they are read off, and the sentence that goes with them."""
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from brittle.theorems.comparison import Comparison, Promise
+from brittle.theorems.scaling import Scaling
+
+
+class Outcome(enum.Enum):
+    """What became of a theorem; `advice` says what that means, whatever the instance."""
+
+    CONFIRMED = "confirmed"
+    HYPOTHESES_FAIL = "hypotheses_fail"
+    VIOLATED = "violated"
+    INCONCLUSIVE = "inconclusive"
+    SCALING_ONLY = "scaling_only"
+
+    @property
+    def advice(self) -> str:
+        """What the outcome means."""
+        return ADVICE[self]
+
+
+ADVICE = {
+    Outcome.CONFIRMED: "every hypothesis holds and so does the conclusion",
+    Outcome.HYPOTHESES_FAIL: "the theorem says nothing here",
+    Outcome.VIOLATED: "a counterexample or a bug",
+    Outcome.INCONCLUSIVE: "this instance decides nothing",
+    Outcome.SCALING_ONLY: "the paper gives no constants, so this can be measured and not confirmed",
+}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """An `outcome` with one sentence of `advice` about this instance.
+
+    `probability` is that of the promise at least, 1 where it is certain; `scaling` holds the fitted exponents.
+    """
+
+    outcome: Outcome
+    advice: str
+    probability: float = 1.0
+    scaling: tuple[Scaling, ...] = ()
+
+
+@dataclass(frozen=True)
+class Findings:
+    """`promises` and, one for one, `bound`: the same beside what was measured."""
+
+    promises: tuple[Promise, ...]
+    bound: tuple[Comparison, ...]
+
+    @property
+    def unmeasured(self) -> tuple[Comparison, ...]:
+        """Promises about what could not be measured."""
+        return tuple(comparison for comparison in self.bound if math.isnan(comparison.value))
+
+    @property
+    def broken(self) -> tuple[Comparison, ...]:
+        """Promises that do not hold."""
+        return tuple(comparison for comparison in self.bound if not comparison.holds)
+
+    @property
+    def surely_broken(self) -> bool:
+        """Whether one of them was not only likely."""
+        pairs = zip(self.promises, self.bound, strict=True)
+        return any(promise.certain and not comparison.holds for promise, comparison in pairs)
+
+    @property
+    def vacuous(self) -> str:
+        """The promises that say no more than what holds anyway."""
+        return "; ".join(str(promise) for promise in self.promises if promise.vacuous)
+
+
+def findings(promises: Sequence[Promise], measured: Mapping[str, float]) -> Findings:
+    """Every promise beside its measure."""
+    return Findings(tuple(promises), tuple(promise.against(measured[promise.measure]) for promise in promises))
+
+
+def unmet(hypotheses: Sequence[Comparison]) -> Judgement:
+    """Where hypotheses fail: each of them, and by how much."""
+    worst = "; ".join(f"{failure} does not hold (slack {failure.slack:.3g})" for failure in hypotheses)
+    outcome = Outcome.HYPOTHESES_FAIL
+    return Judgement(outcome, f"{outcome.advice}: {worst}", probability=math.nan)
+
+
+def listed(comparisons: Sequence[Comparison]) -> str:
+    """The comparisons in one line."""
+    return "; ".join(str(comparison) for comparison in comparisons)

@@ -1,0 +1,121 @@
+"""The steps of the shared proof that are worded alike in both papers; a paper's lemma names its groups and examples."""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from torch import Tensor
+
+from brittle.theorems.base import Theorem
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof.groups import Groups
+from brittle.theorems.witness import Witness
+
+
+class AboutData(Theorem):
+    """A statement that supposes something of the data alone."""
+
+    @abstractmethod
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        """What is supposed of the data."""
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from self.about_data(instance)
+
+
+class AtKKTPoint(AboutData):
+    """A statement about KKT points: the relative residual of the network must be at most `kkt_tolerance`."""
+
+    kkt_tolerance: float
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from self.about_data(instance)
+        yield at_most("distance from a KKT point", instance.kkt_distance, self.kkt_tolerance)
+
+
+class Step(Theorem):
+    """A step of the chain as a promise about one number; `measure` is the paper's name for it.
+
+    Inputs are measured in loads, so that neurons of every size count alike.
+    """
+
+    measure: ClassVar[str]
+
+    @abstractmethod
+    def groups(self, instance: Instance) -> Groups:
+        """The groups of the paper."""
+
+    @abstractmethod
+    def admitted(self, instance: Instance) -> Tensor:
+        """The examples at which the paper's lemma speaks, (n, columns)."""
+
+    @abstractmethod
+    def least(self, instance: Instance) -> float:
+        """What is promised."""
+
+    @abstractmethod
+    def smallest(self, instance: Instance) -> float:
+        """What is measured."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        """The number is at least `least`."""
+        return [promise_at_least(self.measure, self.least(instance))]
+
+    def witness(self, instance: Instance) -> Witness:
+        """The number."""
+        return Witness({self.measure: self.smallest(instance)})
+
+
+class Dip(Step):
+    """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron."""
+
+    def least(self, instance: Instance) -> float:
+        """-1 of the dip."""
+        return -1.0
+
+    def smallest(self, instance: Instance) -> float:
+        """The smallest input over dip L_j."""
+        inputs = instance.kkt.network.preactivations(self.admitted(instance))
+        return instance.kkt.smallest_ratio(inputs) / self.groups(instance).constants.dip
+
+
+class Direction(Step):
+    """sign(v_j) w_j·u ≥ room L_j for every neuron."""
+
+    def least(self, instance: Instance) -> float:
+        """All of the room."""
+        return 1.0
+
+    def smallest(self, instance: Instance) -> float:
+        """The smallest sign(v_j) w_j·u over room L_j."""
+        network, groups = instance.kkt.network, self.groups(instance)
+        along = (network.v.sign() * (network.W @ groups.direction))[None]
+        return instance.kkt.smallest_ratio(along) / groups.constants.room
+
+
+class Room(Step):
+    """room > 0, by as much as the paper's limit on k gives; it needs no network."""
+
+    def least(self, instance: Instance) -> float:
+        """What the limit leaves."""
+        return self.groups(instance).constants.least_room
+
+    def smallest(self, instance: Instance) -> float:
+        """The room."""
+        return self.groups(instance).constants.room
+
+
+class Opening(Step):
+    """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron."""
+
+    def least(self, instance: Instance) -> float:
+        """Open."""
+        return 0.0
+
+    def smallest(self, instance: Instance) -> float:
+        """The smallest opened input over dip L_j."""
+        network, groups = instance.kkt.network, self.groups(instance)
+        along = network.v.sign() * (network.W @ (groups.constants.opening * groups.direction))
+        opened = network.preactivations(self.admitted(instance)) + along
+        return instance.kkt.smallest_ratio(opened) / groups.constants.dip

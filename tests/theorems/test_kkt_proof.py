@@ -1,0 +1,107 @@
+"""The proof that two papers share: its numbers are the papers' own, and no wrong number passes its checks."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from brittle.theorems import Instance, Outcome, Theorem, check_instance
+from brittle.theorems.frei2023 import lemmas as frei
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
+from brittle.theorems.frei2023.statements import NotRobust
+from brittle.theorems.kkt_proof import Groups, ProofConstants
+from brittle.theorems.vardi2022 import lemmas as vardi
+from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
+from brittle.theorems.vardi2022.instances import sphere_instance
+from brittle.theorems.vardi2022.universal import UniversalPerturbation
+from tests.theorems.clusters import known
+
+
+@pytest.fixture(scope="module")
+def sphere() -> Instance:
+    """vardi2022's default: 17 points of the sphere of R^100,000 at a solved KKT point."""
+    return sphere_instance(100_000, 17, torch.Generator().manual_seed(0))
+
+
+@given(st.integers(1, 10**9), st.integers(2, 500), st.floats(0, 100), st.floats(0.01, 0.5))
+def test_the_numbers_of_vardi2022_are_those_of_its_appendix(d, m, p, c):
+    numbers = ExampleConstants(d, m, p, c)
+    assume(m <= (d + 1) / (3 * (p + 1)))
+    share = m * (p + 1) / (d + 1)
+    assert numbers.limit == pytest.approx((d + 1) / (3 * (p + 1)))
+    assert numbers.mass == pytest.approx(m * c / ((c * share + 1) * (d + 1)))
+    assert numbers.opening == pytest.approx((p + 1) / (d - m * p))
+    assert numbers.crossing == pytest.approx(2 * (c * share + 1) * (d + 1) / (m * c * (d - m * p)))
+    assert numbers.length_at_most(numbers.dip) <= 18 * math.sqrt(2) * math.sqrt(d / m) / c * (1 + 1e-12)
+    assert numbers.longest == pytest.approx(18 * math.sqrt(2) * math.sqrt(d / m) / c)
+
+
+@given(st.integers(100, 10**9), st.integers(2, 50), st.floats(0, 10), st.floats(0.01, 0.5), st.floats(0, 1))
+def test_the_numbers_of_frei2023_are_those_of_its_appendix(d, k, p, c, sigma):
+    numbers, delta = ClusterConstants(d, k, p, c, noise=sigma), 4 * sigma * math.sqrt(d) * math.log(d)
+    assume(k * (p + delta + 1) <= (d - delta + 1) / 10)
+    share = k * (p + delta + 1) / (d - delta + 1)
+    room = d - delta - k * p - k * delta
+    assert numbers.limit == pytest.approx((d - delta + 1) / (10 * (p + delta + 1)))
+    assert numbers.cluster_mass == pytest.approx(1 / ((1 - 2 * share) * (d - delta + 1)))
+    assert numbers.own_mass == pytest.approx((1 - share / (1 - 2 * share)) / (3 * d + delta + 1))
+    assert numbers.opening == pytest.approx((2 * delta + p + 1) / room)
+    crossing = 3 * (3 * d + delta + 1) * (1 - 2 * share) / (room * (1 - 3 * share) * c * k)
+    assert numbers.crossing == pytest.approx(crossing)
+    first = 2 * share * (d - delta + 1) / k / (d - delta - share * (d - delta + 1))
+    second = crossing * room / (d - delta - share * (d - delta + 1))
+    assert numbers.longest == pytest.approx((first + second) * math.sqrt(k * d + k * share * (d - delta + 1)))
+
+
+@pytest.mark.parametrize("groups", [lambda data: ExampleGroups(data), lambda data: ClusterGroups(data)])
+def test_the_perturbation_is_made_of_the_centres(groups):
+    chosen: Groups = groups(known().data)
+    u = sum(float(y) * centre for y, centre in zip(chosen.labels, chosen.centres, strict=True))
+    z = (chosen.constants.opening + chosen.constants.crossing) * u
+    assert torch.allclose(chosen.perturbation, z)
+    assert chosen.length == pytest.approx(float(z.norm()))
+    assert torch.allclose(chosen.against(torch.tensor([1.0, -1.0]).double()), torch.stack([-z, z]))
+
+
+MUTANTS = [
+    (vardi.AllOnTheMargin(), ExampleConstants, "before", 0.9),
+    (vardi.MultiplierSums(), ExampleConstants, "mass", 1.3),
+    (vardi.InputsNotVeryNegative(), ProofConstants, "dip", 0.05),
+    (vardi.DirectionOfEveryNeuron(), ProofConstants, "room", 1.3),
+    (vardi.RoomIsPositive(), ProofConstants, "room", 0.3),
+    (vardi.NeuronsAreOpened(), ProofConstants, "opening", 0.0),
+    (UniversalPerturbation(), ExampleConstants, "mass", 100.0),
+    (UniversalPerturbation(), ExampleConstants, "longest", 0.05),
+    (frei.ClusterSumsAreSmall(), ClusterConstants, "cluster_mass", 0.7),
+    (frei.OwnSumsAreLarge(), ClusterConstants, "own_mass", 4.0),
+    (frei.InputsNotVeryNegative(), ProofConstants, "dip", 0.05),
+    (frei.DirectionOfEveryNeuron(), ProofConstants, "room", 1.2),
+    (frei.RoomIsPositive(), ProofConstants, "room", 0.9),
+    (frei.NeuronsAreOpened(), ProofConstants, "opening", 0.0),
+    (NotRobust(), ClusterConstants, "longest", 0.9),
+]
+
+
+@pytest.mark.parametrize(
+    ("theorem", "holder", "name", "factor"), MUTANTS, ids=[f"{row[0].id}-{row[2]}" for row in MUTANTS]
+)
+def test_a_wrong_constant_is_a_violation(
+    theorem: Theorem, holder: type, name: str, factor: float, sphere: Instance, monkeypatch
+):
+    instance = sphere if theorem.paper == "vardi2022" else known()
+    assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
+    constant = holder.__dict__[name]
+    mutant = property(lambda self: factor * constant.__get__(self)) if isinstance(constant, property) else None
+    monkeypatch.setattr(holder, name, factor * constant if mutant is None else mutant)
+    verdict = check_instance(theorem, instance)
+    assert verdict.verdict is Outcome.VIOLATED, verdict.advice
+
+
+def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):
+    mass = ClusterConstants.mass.fget
+    monkeypatch.setattr(ClusterConstants, "mass", property(lambda self: 100 * mass(self)))
+    verdict = check_instance(NotRobust(), known())
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert "use trials" in verdict.advice
