@@ -31,7 +31,10 @@ class Deep(Layered):
     @classmethod
     def dense(cls, weights: Sequence[Tensor], biases: Sequence[Tensor], start: "Deep | None" = None) -> "Deep":
         """weights[l] (width_l, width_{l-1}) and biases[l] (width_l,)."""
-        require(len(biases) == len(weights), f"there are {len(biases)} biases for {len(weights)} layers")
+        layers = len(weights)
+        require(layers >= 2, f"there are {layers} layers; a deep network needs at least 2")
+        require(len(biases) == layers, f"there are {len(biases)} biases for {layers} layers")
+        _check_dense(weights, biases)
         return cls(tuple(Dense(W, b) for W, b in zip(weights, biases, strict=True)), start)
 
     @property
@@ -58,6 +61,19 @@ class Deep(Layered):
         require(self.classes == 1, f"the network has {self.classes} outputs; choose a pair of classes first")
         start = None if self.start is None else self.start.as_two_layer()
         return TwoLayer(self.weights[0], self.biases[0], self.weights[1][0], self.biases[1][0], start)
+
+
+def _check_dense(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
+    """What is wrong is said of the array that it is wrong with."""
+    for layer, (W, b) in enumerate(zip(weights, biases, strict=True)):
+        name, shape = f"weights[{layer}]", tuple(W.shape)
+        require(W.ndim == 2 and W.numel() > 0, f"{name} has shape {shape}; (outputs, inputs) is needed")
+        require(W.is_floating_point(), f"{name} has type {W.dtype}; a float type is needed")
+        require(W.dtype == weights[0].dtype, f"{name} has type {W.dtype} and weights[0] has {weights[0].dtype}")
+        fits = tuple(b.shape) == shape[:1] and b.dtype == W.dtype
+        require(fits, f"biases[{layer}] has shape {tuple(b.shape)} and type {b.dtype}; {name} has {shape}, {W.dtype}")
+        before = shape[1] if layer == 0 else weights[layer - 1].shape[0]
+        require(shape[1] == before, f"{name} takes {shape[1]} inputs and the layer before it gives {before}")
 
 
 def of_layers(weights: list[Tensor], biases: list[Tensor]) -> TwoLayer | Deep:
