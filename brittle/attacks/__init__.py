@@ -9,7 +9,7 @@ from brittle.attacks.directions import (
     signed_gradients,
     signed_means,
 )
-from brittle.attacks.flips import beyond, first_flip, flip_intervals
+from brittle.attacks.flips import first_flip, flip_intervals, step_past
 from brittle.attacks.gradient_step import GradientStep, GradientStepResult
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult
@@ -37,7 +37,6 @@ __all__ = [
     "Universal",
     "UniversalResult",
     "as_foolbox",
-    "beyond",
     "falling_gradients",
     "first_flip",
     "flip_intervals",
@@ -48,5 +47,6 @@ __all__ = [
     "signed_examples",
     "signed_gradients",
     "signed_means",
+    "step_past",
     "transfer",
 ]

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Generic, TypeVar, final
 import torch
 from torch import Generator, Tensor, nn
 
-from brittle.attacks.precision import double
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
@@ -118,7 +117,7 @@ class Attack(ABC, Generic[Outcome]):
         watch: Watch = silent,
     ) -> Outcome:
         """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ."""
-        known = double(as_network(network))
+        known = as_network(network).to(torch.float64)
         known.check(data.X, data.y)
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.networks import Network, TwoLayer
+from brittle.networks import Network, as_two_layer
 from brittle.settings import Data
 
 Direction = Callable[[Network, Data], Tensor]
@@ -34,8 +34,7 @@ def signed_means(network: Network, data: Data) -> Tensor:
 
 def off_subspace_weights(network: Network, data: Data) -> Tensor:
     """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace."""
-    require(isinstance(network, TwoLayer), "off-subspace weights need a two-layer network with one output")
-    assert isinstance(network, TwoLayer)
+    network = as_two_layer(network, "the direction of the off-subspace weights")
     basis, complement = data.truth.basis, data.truth.complement
     require(basis is not None or complement is not None, "off-subspace weights need data with a known subspace")
     weights = network.v.sign() @ network.W

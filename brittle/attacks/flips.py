@@ -5,15 +5,13 @@ import math
 import torch
 from torch import Tensor
 
+from brittle.attacks import deep_pieces  # noqa: F401  (registers the pieces of deep networks)
+from brittle.attacks.black_box_rays import scanned_flips, scanned_intervals
 from brittle.attacks.intervals import Intervals
-from brittle.attacks.pieces import Pieces, is_piecewise_linear, pieces
-from brittle.attacks.precision import double
-from brittle.attacks.scan import scanned_flips, scanned_intervals
-from brittle.attacks.walk import rays_at_once
+from brittle.attacks.pieces import Pieces, is_piecewise_linear, pieces, rays_at_once, windows
 from brittle.common.errors import require
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Network
 
-CHUNK = 2**21  # pieces held at once
 CLEAR = 4  # units of rounding that a measured margin lies below zero
 REACH = 1e-3  # of the flip's length and the example's: the longest step past a flip
 
@@ -21,7 +19,7 @@ REACH = 1e-3  # of the flip's length and the example's: the longest step past a 
 def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf) -> Tensor:
     """inf {t ≥ 0: margin(x + t u) < 0} for every ray, infinity where there is none up to the limit: (n,).
 
-    The margin is zero there, or the example is misclassified and t is 0; `beyond` steps to the flipped side.
+    The margin is zero there, or the example is misclassified and t is 0; `step_past` goes to the flipped side.
     """
     network, X, directions, limits = _checked(network, X, y, directions, limit)
     right = network.margins(X, y) >= 0
@@ -56,7 +54,7 @@ def flip_intervals(
     return Intervals(len(X), ray, start, stop)
 
 
-def beyond(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
+def step_past(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 
     At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles, until
@@ -92,24 +90,21 @@ def _checked(
     require(bool(directions.isfinite().all()), "directions holds NaN or infinity")
     limits = torch.as_tensor(limit, dtype=torch.float64).expand(len(X))
     require(bool((limits >= 0).all()), "limit is negative or NaN; it must be at least 0")
-    return double(network), X, directions.double().expand_as(X), limits.clone()
+    return network.to(torch.float64), X, directions.double().expand_as(X), limits.clone()
 
 
 def _chunks(network: Network, rows: Tensor) -> tuple[Tensor, ...]:
-    if isinstance(network, TwoLayer):
-        return rows.split(max(1, CHUNK // network.width)) if len(rows) else ()
-    size = rays_at_once(network, 8 * CHUNK) if isinstance(network, Deep) else CHUNK
-    return rows.split(size) if len(rows) else ()
+    return rows.split(rays_at_once(network)) if len(rows) else ()
 
 
 def _first(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
-    """Deep networks have many pieces, so look near x first: the linear estimate tells how near."""
-    if isinstance(network, TwoLayer):
+    """Networks with many pieces are looked at near x first: the linear estimate tells how near."""
+    if len(windows(network)) == 1:
         return _first_within(network, X, y, directions, limit)
     slope = (network.margin_gradients(X, y) * directions).sum(1).abs()
     near = network.margins(X, y) / slope.clamp(min=1e-300)
     flips, left = torch.full_like(limit, torch.inf), torch.arange(len(X))
-    for reach in (2.0, 8.0, 32.0, torch.inf):
+    for reach in windows(network):
         window = torch.minimum(limit[left], near[left] * reach) if reach < torch.inf else limit[left]
         flips[left] = _first_within(network, X[left], y[left], directions[left], window)
         left = left[flips[left].isinf() & (window < limit[left])]

@@ -12,7 +12,6 @@ from brittle.attacks.restriction import FREE, Restriction
 from brittle.attacks.search import Search
 from brittle.common.errors import require_count
 from brittle.common.progress import Progress
-from brittle.networks import TwoLayer
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +55,7 @@ class MinimumNorm(Attack[MinimumNormResult]):
         search.start_in_box()
         for _ in range(self.descents):
             search.descend()
-        if self.starts > 1 and not isinstance(target.network, TwoLayer):
+        if self.starts > 1:
             search.walk()
         for step, probes in enumerate(self._probes(target, search)):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
-from brittle.attacks.flips import beyond
+from brittle.attacks.flips import step_past
 from brittle.common.errors import InputError, require
 from brittle.networks import Network, as_network
 
@@ -39,7 +39,7 @@ class Foolbox(Attack[AttackResult]):
             _, found, _ = self._build(kind)(model, target.X.float(), labels, epsilons=self.budget)
         delta = found.detach().double() - target.X
         one = torch.ones(len(delta), dtype=torch.float64)
-        sizes = beyond(target.network, target.X, target.y, delta, one, one * (1 + HAIR))
+        sizes = step_past(target.network, target.X, target.y, delta, one, one * (1 + HAIR))
         return Attempt(torch.where(sizes.isfinite(), sizes, 1.0)[:, None] * delta, delta)
 
     def _build(self, kind: Any) -> Any:

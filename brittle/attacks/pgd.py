@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.flips import beyond, first_flip
+from brittle.attacks.flips import first_flip, step_past
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require_count, require_positive
 from brittle.common.progress import Progress
@@ -86,7 +86,7 @@ class PGD(Attack[PGDResult]):
         X, y = target.X[rows], target.y[rows]
         limits = torch.minimum(target.limits(rays, self.limit, rows), lengths[:, 0] * (1 + 1e-9))
         flips = first_flip(target.network, X, y, rays, limits)
-        return beyond(target.network, X, y, rays, flips, target.limits(rays, self.limit, rows)), rays
+        return step_past(target.network, X, y, rays, flips, target.limits(rays, self.limit, rows)), rays
 
     def _descend(self, target: Target, rows: Tensor, budgets: Tensor) -> Tensor:
         """The iterate with the smallest margin."""

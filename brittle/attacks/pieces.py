@@ -1,12 +1,15 @@
 """The margin along a ray x + t u, as the linear pieces that it is made of."""
 
+import math
 from dataclasses import dataclass
+from functools import singledispatch
 
 import torch
 from torch import Tensor
 
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Layered, Network, TwoLayer
 
+NUMBERS_AT_ONCE = 2**21
 EPSILON = torch.finfo(torch.float64).eps
 
 
@@ -49,20 +52,39 @@ class Pieces:
 
 
 def is_piecewise_linear(network: Network) -> bool:
-    return isinstance(network, TwoLayer | Deep)
+    return isinstance(network, Layered)
 
 
+@singledispatch
 def pieces(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
-    """All pieces of 0 ≤ t ≤ limit (n,), which may be infinite."""
-    if isinstance(network, TwoLayer):
-        return _two_layer(network, X, y, directions, limit)
-    assert isinstance(network, Deep)
-    from brittle.attacks.walk import deep_pieces
-
-    return deep_pieces(network, X, y, directions, limit)
+    """All pieces of 0 ≤ t ≤ limit (n,), which may be infinite; each kind of layered network registers its own way."""
+    raise NotImplementedError(type(network).__name__)
 
 
-def _two_layer(network: TwoLayer, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
+@singledispatch
+def rays_at_once(network: Network) -> int:
+    """How many rays to follow at a time, so that memory stays bounded."""
+    return NUMBERS_AT_ONCE
+
+
+@singledispatch
+def windows(network: Network) -> tuple[float, ...]:
+    """Reaches to look for a first flip within, in multiples of the linear estimate: many pieces are cut late."""
+    return (2.0, 8.0, 32.0, math.inf)
+
+
+@windows.register
+def _(network: TwoLayer) -> tuple[float, ...]:
+    return (math.inf,)
+
+
+@rays_at_once.register
+def _(network: TwoLayer) -> int:
+    return max(1, NUMBERS_AT_ONCE // network.width)
+
+
+@pieces.register
+def two_layer_pieces(network: TwoLayer, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
     """f(t) = y c + Σ_j y v_j φ(a_j + t s_j): its slope rises by y v_j |s_j| at t_j = -a_j/s_j."""
     a, s = network.preactivations(X), directions @ network.W.T
     active = a > 0

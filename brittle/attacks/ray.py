@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.flips import beyond, first_flip_of_right
+from brittle.attacks.flips import first_flip_of_right, step_past
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require
 
@@ -42,5 +42,5 @@ def along(target: Target, rays: Tensor, limit: float | Tensor) -> Attempt:
     X, y, rays_right, limits = target.X[right], target.y[right], rays[right], limits[right]
     flips = first_flip_of_right(target.network, X, y, rays_right, limits)
     sizes = torch.zeros(len(rays), dtype=torch.float64)
-    sizes[right] = beyond(target.network, X, y, rays_right, flips, limits)
+    sizes[right] = step_past(target.network, X, y, rays_right, flips, limits)
     return Attempt(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rays, {"sizes": sizes})

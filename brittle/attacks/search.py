@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Target
-from brittle.attacks.flips import CHUNK, CLEAR, beyond, first_flip_of_right
-from brittle.attacks.kinks import DEPTH, Fold
+from brittle.attacks.deep_projection import region_bounds
+from brittle.attacks.flips import CLEAR, first_flip_of_right, step_past
 from brittle.attacks.pgd import PGD
-from brittle.attacks.pieces import EPSILON
-from brittle.attacks.region import region_bounds
+from brittle.attacks.pieces import EPSILON, rays_at_once, windows
 from brittle.attacks.restriction import Restriction
-from brittle.networks import Deep, TwoLayer
+from brittle.attacks.two_layer_projection import DEPTH, Fold
+from brittle.networks import Layered, TwoLayer
 
 PIVOTS = 100
 FEW_DIMENSIONS = 32
@@ -62,6 +62,8 @@ class Search:
 
     def walk(self) -> None:
         """Small steps downhill in the ball of the shortest known flip, and the ray to where they lead."""
+        if len(windows(self.target.network)) == 1:  # two layers have so few bends that the ray is good enough
+            return
         rows, steps = self._found(), WALKING_STEPS
         X, y, norms = self.target.X[rows], self.target.y[rows], self.norms[rows, None]
         delta = torch.zeros_like(X)
@@ -107,11 +109,12 @@ class Search:
     def shorten(self, rounds: int, tolerance: float) -> Tensor:
         """Improve the shortest flips until nothing helps; returns what is proved about them, 0 where nothing is."""
         network = self.target.network
-        if not isinstance(network, TwoLayer) or self.target.bounds is not None:
-            self._shorten_by_planes(rounds, tolerance)
         if isinstance(network, TwoLayer):
+            if self.target.bounds is not None:
+                self._shorten_by_planes(rounds, tolerance)
             return self._shorten_at_kinks(network, rounds)
-        if isinstance(network, Deep):
+        self._shorten_by_planes(rounds, tolerance)
+        if isinstance(network, Layered):
             return self._shorten_in_regions(network, rounds)
         return torch.zeros_like(self.norms)
 
@@ -132,7 +135,7 @@ class Search:
     def _past(self, rows: Tensor, rays: Tensor, flips: Tensor) -> tuple[Tensor, Tensor]:
         """Perturbations just beyond the flips, inside the box, and whether they are measured to flip."""
         X, y, limits = self.target.X[rows], self.target.y[rows], self.target.limits(rays, self.limit, rows)
-        sizes = beyond(self.target.network, X, y, rays, flips, limits)
+        sizes = step_past(self.target.network, X, y, rays, flips, limits)
         moves = self.target.clip(torch.where(sizes.isfinite(), sizes, 0.0)[:, None] * rays, rows)
         return moves, sizes.isfinite() & (self.target.network.margins(X + moves, y) < 0)
 
@@ -140,7 +143,7 @@ class Search:
         """Go to the shortest flip with these concave neurons active, then with those active there, and so on."""
         W = self.subspace.project(network.W)
         bound = torch.zeros_like(self.norms)
-        for live in self._found().split(max(1, CHUNK // network.width)):
+        for live in self._found().split(rays_at_once(network)):
             for _ in range(rounds):
                 if not len(live):
                     break
@@ -151,7 +154,7 @@ class Search:
                 live = live[moved]
         return torch.minimum(bound, self.norms)
 
-    def _shorten_in_regions(self, network: Deep, rounds: int) -> Tensor:
+    def _shorten_in_regions(self, network: Layered, rounds: int) -> Tensor:
         """Go to the shortest flip of the region, then to that of the region where this leads, and so on."""
         bound, live = torch.zeros_like(self.norms), self._found()
         for _ in range(rounds):

@@ -1,13 +1,11 @@
 """What carries the weakness: the data's own subspace or the directions off it, training or what it never touched."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
-from brittle.audit.regime import first_layer
 from brittle.common.result import Result
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Layered, Network
 from brittle.settings import Data
 
 MOST_OF_IT = 0.9
@@ -32,7 +30,7 @@ class Explanation(Result):
 def explain(network: Network, data: Data, basis: Tensor, perturbations: Tensor | None) -> Explanation:
     """`basis` (columns, r) orthonormal; `perturbations` the smallest ones known, or None."""
     gradients = network.margin_gradients(data.X, data.y).double()
-    layered = network if isinstance(network, TwoLayer | Deep) else None
+    layered = network if isinstance(network, Layered) else None
     codimension = data.columns - basis.shape[1]
     initial = _untouched(layered, data, basis) if layered and codimension else (None, None)
     return Explanation(
@@ -42,7 +40,7 @@ def explain(network: Network, data: Data, basis: Tensor, perturbations: Tensor |
         initial_share_of_weights_off=initial[0],
         initial_share_of_gradient_off=initial[1],
         neurons_carrying_gradient=_carriers(layered, data, gradients) if layered else None,
-        neurons=len(first_layer(layered)[0]) if layered else None,
+        neurons=layered.shape[1] if layered else None,
     )
 
 
@@ -60,34 +58,28 @@ def share_off(vectors: Tensor, basis: Tensor) -> float:
     return float((off(vectors[some], basis).square().sum(1) / squares[some]).mean())
 
 
-def without_off_subspace_weights(network: TwoLayer | Deep, basis: Tensor) -> TwoLayer | Deep:
+def without_off_subspace_weights(network: Layered, basis: Tensor) -> Layered:
     """The first layer projected on the subspace: the same function on it, and none of the directions off it."""
-    return _with_first_layer(network, _on(first_layer(network)[0], basis))
+    projected = network.with_first_layer(_on(network.weights[0], basis))
+    return projected if network.start is None else projected.with_layers(projected.layers, network.start)
 
 
 def _on(W: Tensor, basis: Tensor) -> Tensor:
     return ((W.double() @ basis) @ basis.T).to(W)
 
 
-def _with_first_layer(network: TwoLayer | Deep, W: Tensor) -> TwoLayer | Deep:
-    if isinstance(network, TwoLayer):
-        return replace(network, W=W)
-    return replace(network, weights=(W, *network.weights[1:]))
-
-
-def _untouched(network: TwoLayer | Deep, data: Data, basis: Tensor) -> tuple[float | None, float | None]:
+def _untouched(network: Layered, data: Data, basis: Tensor) -> tuple[float | None, float | None]:
     """How much of the off-subspace weights and gradient the initialisation explains: 1 where training never moved it.
 
     Measured as 1 - ‖now - start‖²/‖now‖², at least 0.
     """
-    W, W0 = first_layer(network)
-    if W0 is None:
+    if network.start is None:
         return None, None
+    W, W0 = network.weights[0], network.start.weights[0]
     start_off = W0 - _on(W0, basis)
-    restored = _with_first_layer(network, _on(W, basis) + start_off)
-    signals = first_layer_signals(network, data.X, data.y).double()
+    signals = network.neuron_gradients(data.X, network.margin_weights(data.X, data.y)).double()
     now = signals @ off(W.double(), basis)
-    then = signals @ off(first_layer(restored)[0].double(), basis)
+    then = signals @ off((_on(W, basis) + start_off).double(), basis)
     return _explained(off(W.double(), basis), start_off.double()), _explained(now, then)
 
 
@@ -98,33 +90,10 @@ def _explained(now: Tensor, start: Tensor) -> float | None:
     return max(0.0, 1 - float((now - start).square().sum()) / whole)
 
 
-def first_layer_signals(network: TwoLayer | Deep, X: Tensor, y: Tensor) -> Tensor:
-    """∂ margin/∂ z_j for every neuron of the first layer, (n, width): the gradient in x is this times W."""
-    if isinstance(network, TwoLayer):
-        active = network.preactivations(X) > 0
-        return y.to(network.dtype)[:, None] * network.v * active
-    W, b = network.weights[0], network.biases[0]
-    z = torch.addmm(b, X.to(W), W.T).detach().requires_grad_()
-    with torch.enable_grad():
-        values = z
-        for V, c in zip(network.weights[1:], network.biases[1:], strict=True):
-            values = torch.addmm(c, values.relu(), V.T)
-        margins = _margins(values, y)
-        (signals,) = torch.autograd.grad(margins.sum(), z)
-    return signals
-
-
-def _margins(logits: Tensor, y: Tensor) -> Tensor:
-    if logits.shape[1] == 1:
-        return y.to(logits) * logits[:, 0]
-    own = logits.gather(1, y[:, None])[:, 0]
-    return own - logits.scatter(1, y[:, None], -torch.inf).max(1).values
-
-
-def _carriers(network: TwoLayer | Deep, data: Data, gradients: Tensor) -> int:
+def _carriers(network: Layered, data: Data, gradients: Tensor) -> int:
     """Neurons sorted by their part <signal_j w_j, g>/‖g‖² of the mean gradient, until 90 % is there."""
-    signals = first_layer_signals(network, data.X, data.y).double()
+    signals = network.neuron_gradients(data.X, network.margin_weights(data.X, data.y)).double()
     squares = gradients.square().sum(1).clamp_min(1e-300)
-    parts = (signals * (gradients @ first_layer(network)[0].double().T) / squares[:, None]).mean(0)
+    parts = (signals * (gradients @ network.weights[0].double().T) / squares[:, None]).mean(0)
     positive = parts.sort(descending=True).values.clamp_min(0)
     return min(int((positive.cumsum(0) < MOST_OF_IT * parts.sum().clamp_min(0)).sum()) + 1, len(parts))

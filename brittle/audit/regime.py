@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from brittle.common.result import Result
 from brittle.margin import residual
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Layered, Network, TwoLayer
 from brittle.settings import Data
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
@@ -35,8 +33,9 @@ class TrainingRegime(Result):
 def training_regime(network: Network, data: Data) -> TrainingRegime:
     margins = network.margins(data.X, data.y).double()
     smallest = float(margins.min())
-    move, relative = _moves(network)
-    width = first_layer(network)[0].shape[0] if isinstance(network, TwoLayer | Deep) else None
+    layered = network if isinstance(network, Layered) else None
+    width = None if layered is None else layered.shape[1]
+    move, relative = _moves(layered)
     constant = None if move is None or width is None else move * width**0.5
     kkt, gamma = _kkt(network, data, smallest)
     name, sentence = _name(smallest, constant, relative, kkt)
@@ -55,19 +54,10 @@ def training_regime(network: Network, data: Data) -> TrainingRegime:
     )
 
 
-def first_layer(network: TwoLayer | Deep) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """The first layer's weights, and those it started from where they are known."""
-    if isinstance(network, TwoLayer):
-        return network.W, None if network.start is None else network.start.W
-    return network.weights[0], None if network.start is None else network.start.weights[0]
-
-
-def _moves(network: Network) -> tuple[float | None, float | None]:
-    if not isinstance(network, TwoLayer | Deep):
+def _moves(network: Layered | None) -> tuple[float | None, float | None]:
+    if network is None or network.start is None:
         return None, None
-    W, W0 = first_layer(network)
-    if W0 is None:
-        return None, None
+    W, W0 = network.weights[0], network.start.weights[0]
     change = (W - W0).double()
     start = float(W0.double().norm())
     return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else None
@@ -75,10 +65,8 @@ def _moves(network: Network) -> tuple[float | None, float | None]:
 
 def _kkt(network: Network, data: Data, smallest: float) -> tuple[float | None, float | None]:
     """Distance from a KKT point, for networks and sizes that it is defined and affordable for."""
-    measurable = isinstance(network, TwoLayer) and network.homogeneous and smallest > 0 and data.binary
-    if not measurable:
+    if not isinstance(network, TwoLayer) or not network.homogeneous or smallest <= 0 or not data.binary:
         return None, None
-    assert isinstance(network, TwoLayer)
     gamma = smallest / float(network.squared_norm)
     if len(data) * network.width > LARGEST_KKT:
         return None, gamma

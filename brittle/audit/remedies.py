@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from brittle.audit.budget import Budget
 from brittle.audit.explanation import without_off_subspace_weights
 from brittle.common.errors import InputError, require, require_count, require_positive
-from brittle.networks import Deep, Network, PyTorch, TwoLayer, clustered, nearly_orthogonal
+from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
 from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Time, Training
 from brittle.training.adversarial import perturbed
@@ -30,11 +30,8 @@ class Patient:
     radius: float
 
     @property
-    def layered(self) -> TwoLayer | Deep:
-        known = isinstance(self.network, TwoLayer | Deep)
-        require(known, "the remedy needs a network of linear layers and ReLUs")
-        assert isinstance(self.network, TwoLayer | Deep)
-        return self.network
+    def layered(self) -> Layered:
+        return as_layered(self.network, "the remedy")
 
     @property
     def log_loss(self) -> float:
@@ -174,14 +171,12 @@ REMEDIES: dict[str, Remedy] = {
 }
 
 
-def divided_start(network: TwoLayer | Deep, factor: float, rng: Generator) -> TwoLayer | Deep:
+def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
     """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
-    if isinstance(network, TwoLayer):
-        start = network.start or PyTorch(biases=bool(network.b.any())).draw(network.dim, network.width, rng)
-        return TwoLayer(start.W.double() / factor, start.b.double(), start.v.double(), start.c.double())
-    deep = network.start or PyTorch().draw_deep(network.dim, network.shape[1:-1], rng, outputs=network.classes)
-    first, *others = (W.double() for W in deep.weights)
-    return Deep((first / factor, *others), tuple(b.double() for b in deep.biases))
+    start = (network.start or redrawn(network, rng)).to(torch.float64)
+    first, *others = start.layers
+    weight, bias = first.parameters
+    return start.with_layers([first.with_parameters(weight / factor, bias), *others])
 
 
 def _fitted(patient: Patient, training: Training) -> Network:

@@ -1,7 +1,7 @@
 """The audit: why is this network not robust, exactly how much, and what would help?"""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from brittle.audit.vulnerability import Vulnerability, vulnerability
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
-from brittle.networks import Deep, Network, TwoLayer, as_network
+from brittle.networks import Network, as_layered, as_network
 from brittle.settings import Data
 
 
@@ -89,11 +89,11 @@ def _network(model: Network | nn.Module, start: Network | nn.Module | None) -> N
     network = as_network(model)
     if start is not None:
         begun = as_network(start)
-        layered = isinstance(network, TwoLayer | Deep) and type(begun) is type(network)
-        require(layered, "start and model must be networks of the same linear layers")
-        assert isinstance(network, TwoLayer | Deep)
-        network = replace(network, start=replace(begun, start=None))  # type: ignore[type-var, arg-type]
-    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network
+        same = type(begun) is type(network)
+        require(same, "start and model must be networks of the same linear layers")
+        now, then = (as_layered(each, "an audit with a start") for each in (network, begun))
+        network = now.with_layers(now.layers, then.with_layers(then.layers))
+    return network.to(torch.float64)
 
 
 class _Auditor:
@@ -127,7 +127,7 @@ class _Auditor:
         return Audit(
             verdict=text,
             weaknesses=tuple(named),
-            network=described(self.network),
+            network=self.network.description,
             geometry=shape,
             regime=regime,
             vulnerability=weak,
@@ -160,19 +160,3 @@ class _Auditor:
 
     def _tell(self, done: float, what: str) -> None:
         self.watch(Progress(done, what))
-
-
-def described(network: Network) -> dict[str, Any]:
-    """What kind of network it is, in words and numbers."""
-    common = {"inputs": network.dim, "outputs": network.classes}
-    if isinstance(network, TwoLayer):
-        return {"kind": "two-layer ReLU network", **common, "width": network.width, "start": network.start is not None}
-    if isinstance(network, Deep):
-        widths = list(network.shape[1:-1])
-        return {
-            "kind": f"{network.depth}-layer ReLU network",
-            **common,
-            "widths": widths,
-            "start": network.start is not None,
-        }
-    return {"kind": "module", **common}

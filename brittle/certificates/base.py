@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.attacks import Attack, MinimumNorm, beyond, first_flip
+from brittle.attacks import Attack, MinimumNorm, first_flip, step_past
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates.layers import Layers
 from brittle.common.errors import require, require_positive
@@ -190,7 +190,7 @@ class _Record:
         flips = first_flip(self.network, X, y, directions, limit)
         near = flips < self.upper[row]
         if near.any():
-            sizes = beyond(self.network, X[near], y[near], directions[near], flips[near], limit[near])
+            sizes = step_past(self.network, X[near], y[near], directions[near], flips[near], limit[near])
             for size, direction in zip(sizes, directions[near], strict=True):
                 self._keep(row, size * direction)
         return min(float(self.upper[row]), self.cap)

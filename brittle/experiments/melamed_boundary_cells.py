@@ -82,7 +82,7 @@ def _normal(dim: int, hidden: list[int], factor: float, rng: Generator) -> Netwo
     weights = tuple(
         torch.randn(W.shape, generator=rng, dtype=W.dtype) / (factor * W.shape[1] ** 0.5) for W in network.weights
     )
-    network = Deep(weights, network.biases)
+    network = Deep.dense(weights, network.biases)
     return network.as_two_layer() if network.depth == 2 else network
 
 

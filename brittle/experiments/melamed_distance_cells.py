@@ -84,12 +84,12 @@ def trained_in_span(regime: Regime, start: Deep, data: Data, rng: Generator) -> 
     The result is the same as in all of R^d, at the cost of as many columns as the span has.
     """
     basis = span(data)
-    inside = Deep((start.weights[0] @ basis, *start.weights[1:]), start.biases)
+    inside = start.with_first_layer(start.weights[0] @ basis)
     training = regime.train(inside, Data(data.X @ basis, data.y), rng)
     found = training.network
     assert isinstance(found, Deep)
     first = start.weights[0] + (found.weights[0] - inside.weights[0]) @ basis.T
-    return replace(training, network=start.trained((first, *found.weights[1:]), found.biases))
+    return replace(training, network=start.moved(found.with_first_layer(first).layers))
 
 
 def span(data: Data) -> Tensor:

@@ -1,6 +1,7 @@
 """What is trained or audited."""
 
 from brittle.networks.adapter import Adapter, as_network
+from brittle.networks.affine import Affine, Convolution, Dense
 from brittle.networks.base import Network
 from brittle.networks.constructions import (
     Construction,
@@ -10,29 +11,37 @@ from brittle.networks.constructions import (
     orthogonal_kkt,
     smaller_norm,
 )
-from brittle.networks.deep import Deep
-from brittle.networks.initialisation import Initialisation, Kaiming, Lazy, PyTorch
+from brittle.networks.deep import Deep, as_layered, as_two_layer
+from brittle.networks.initialisation import Initialisation, Kaiming, Lazy, PyTorch, redrawn
+from brittle.networks.layered import Layered
 from brittle.networks.nearest_neighbour import NearestNeighbour
 from brittle.networks.store import load_network, save_network
 from brittle.networks.two_layer import TwoLayer
 
 __all__ = [
     "Adapter",
+    "Affine",
     "Construction",
+    "Convolution",
     "Deep",
+    "Dense",
     "Initialisation",
     "Kaiming",
+    "Layered",
     "Lazy",
     "NearestNeighbour",
     "Network",
     "PyTorch",
     "TwoLayer",
+    "as_layered",
     "as_network",
+    "as_two_layer",
     "clustered",
     "linear_model",
     "load_network",
     "nearly_orthogonal",
     "orthogonal_kkt",
+    "redrawn",
     "save_network",
     "smaller_norm",
 ]

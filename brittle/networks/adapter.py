@@ -63,6 +63,10 @@ class Adapter(Network):
         return self.outputs
 
     @property
+    def degree(self) -> int:
+        return sum(parameter.ndim > 1 for parameter in self.inner.parameters())
+
+    @property
     def dtype(self) -> torch.dtype:
         floats = (each for each in self._tensors() if each.is_floating_point())
         return next((each.dtype for each in floats), torch.float64)
@@ -100,6 +104,14 @@ class Adapter(Network):
         fits = first != second and 0 <= first <= last and 0 <= second <= last
         require(fits, f"the pair is ({first}, {second}); two different classes from 0 to {last} are needed")
         return Adapter(_Pair(self.inner, first, second), self.shape)
+
+    def to(self, dtype: torch.dtype) -> "Adapter":
+        if dtype == self.dtype:
+            return self
+        try:
+            return Adapter(_evaluating(self.inner).to(dtype), self.shape)
+        except InputError:  # it has a type of its own somewhere inside
+            return self
 
     def module(self) -> nn.Module:
         """A trainable copy that stays in evaluation mode: no dropout, and fixed statistics where it normalises."""

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -36,12 +37,36 @@ class Network(ABC):
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
         """Gradient in x of Σ_k weights_k logit_k at every row: (n, dim); weights (n,) or (n, C)."""
 
+    @property
+    def depth(self) -> int | None:
+        """The number of layers, where the network is made of affine maps and ReLUs."""
+        return None
+
+    @property
+    def degree(self) -> int:
+        """The power of ‖θ‖ that margins are measured by: of homogeneity, where biases beyond the first layer are 0."""
+        return 0
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What kind of network it is, in words and numbers."""
+        return {"kind": "module", "inputs": self.dim, "outputs": self.classes}
+
+    @property
+    def free_first_layer(self) -> bool:
+        """Whether x enters through a matrix all of whose entries are parameters."""
+        return False
+
+    def to(self, dtype: torch.dtype) -> Self:
+        """The same function with its numbers in this type; what cannot be converted stays as it is."""
+        return self
+
     @abstractmethod
     def module(self) -> nn.Module:
         """A trainable copy: a module from (n, dim) to (n,) or (n, C)."""
 
     @abstractmethod
-    def loaded(self, module: nn.Module) -> "Network":
+    def loaded(self, module: nn.Module) -> Self:
         """This kind of network with the parameters of a module that `module()` made."""
 
     def pair(self, first: int, second: int) -> "Network":
@@ -60,13 +85,17 @@ class Network(ABC):
     def margin_gradients(self, X: Tensor, y: Tensor) -> Tensor:
         """Gradient of the margin in x at every row: (n, dim)."""
         self.check(X, y)
+        return self.logit_gradients(X, self.margin_weights(X, y))
+
+    def margin_weights(self, X: Tensor, y: Tensor) -> Tensor:
+        """The weights of the logits in the margin of every row: (n,) for a sign network, otherwise (n, C)."""
         if self.classes == 1:
-            return self.logit_gradients(X, y.to(self.dtype))
+            return y.to(self.dtype)
         rows, logits = torch.arange(len(y)), self.logits(X)
         weights = torch.zeros_like(logits)
         weights[rows, y] = 1
         weights[rows, self._rivals(logits, y)] = -1
-        return self.logit_gradients(X, weights)
+        return weights
 
     def predict(self, X: Tensor) -> Tensor:
         """The label of every row: ±1 (0 where the output is exactly 0), or a class number."""

@@ -4,13 +4,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.deep import Deep
+from brittle.networks.layered import Layered
 from brittle.networks.two_layer import TwoLayer
+
+Kind = TypeVar("Kind", bound=Layered)
 
 
 @dataclass(frozen=True)
@@ -67,8 +71,8 @@ class PyTorch(Initialisation):
             divisor = 1.0 if layer and self.first_layer_only else self.scale
             weights.append(W / divisor)
             biases.append((b / divisor if self.scale_biases else b) * self.biases)
-        network = Deep(tuple(weights), tuple(biases))
-        return Deep(network.weights, network.biases, network)
+        network = Deep.dense(weights, biases)
+        return Deep(network.maps, network)
 
     def _scaled_output(self, v: Tensor) -> Tensor:
         return v if self.first_layer_only else v / self.scale
@@ -112,6 +116,17 @@ class Lazy(Initialisation):
 
     def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         return _normal((width, dim), 1.0, rng), _normal((width,), 1.0, rng), _signs(width, rng) / width**0.5
+
+
+def redrawn(network: Kind, rng: Generator) -> Kind:
+    """PyTorch's initialisation of a network like this one, in float64; layers without biases stay without."""
+    layers = []
+    for layer in network.layers:
+        weight, bias = layer.parameters
+        bound = weight[0].numel() ** -0.5
+        drawn = _uniform(tuple(weight.shape), bound, rng), _uniform(tuple(bias.shape), bound, rng)
+        layers.append(layer.with_parameters(drawn[0], drawn[1] * bool(bias.any())))
+    return network.with_layers(layers)
 
 
 def _uniform(shape: tuple[int, ...], bound: float, rng: Generator) -> Tensor:

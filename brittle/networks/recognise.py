@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, fx, nn
 from torch.nn import functional
 
-from brittle.networks.deep import Deep, DeepModule, of_layers
+from brittle.networks.deep import Deep, of_layers, simplest
+from brittle.networks.layered import LayeredModule
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
 PROBES = 16
@@ -22,8 +23,10 @@ def recognised(module: nn.Module, shape: tuple[int, ...] = ()) -> TwoLayer | Dee
     if isinstance(module, TwoLayerModule):
         W, b, v, c = (value.detach().clone() for value in (module.W, module.b, module.v, module.c))
         return TwoLayer(W, b, v, c)
+    if isinstance(module, LayeredModule):
+        return simplest(Deep(tuple(module.trained_layers())))
     module = copy.deepcopy(module).eval()
-    layers = module.linear_layers() if isinstance(module, DeepModule) else _chain(module)
+    layers = _chain(module)
     if layers is None or not _usable(layers):
         return None
     weights = [layer.weight.detach() for layer in layers]

@@ -146,7 +146,7 @@ def _deep(path: str | Path, arrays: Named) -> Deep:
     arrays = numbers(path, arrays)
     started = any(name.startswith("start.") for name in arrays)
     network = _one_deep(path, arrays, "")
-    return Deep(network.weights, network.biases, _one_deep(path, arrays, "start.") if started else None)
+    return Deep(network.maps, _one_deep(path, arrays, "start.") if started else None)
 
 
 def _one_deep(path: str | Path, arrays: Named, mark: str) -> Deep:
@@ -155,4 +155,4 @@ def _one_deep(path: str | Path, arrays: Named, mark: str) -> Deep:
         require(name in arrays, f"{path}: array '{name}' is missing")
     weights, biases = ([arrays[f"{mark}{part}.{layer}"] for layer in range(layers)] for part in ("weight", "bias"))
     check_chain(path, [f"{mark}weight.{layer}" for layer in range(layers)], weights, biases)
-    return Deep(tuple(weights), tuple(biases))
+    return Deep.dense(weights, biases)

@@ -1,16 +1,19 @@
 """The network of the four papers: N(x) = Σ_j v_j φ(w_j·x + b_j) + c."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import require
-from brittle.networks.base import Network, in_chunks
+from brittle.networks.affine import Affine, Dense
+from brittle.networks.layered import Layered
 
 
 @dataclass(frozen=True, eq=False)
-class TwoLayer(Network):
+class TwoLayer(Layered):
     """W (width, dim), b (width,), v (width,), c (), all of one float type; `start` is where training began."""
 
     W: Tensor
@@ -43,6 +46,19 @@ class TwoLayer(Network):
         return self.W.shape[0]
 
     @property
+    def description(self) -> dict[str, Any]:
+        words = {"kind": "two-layer ReLU network", "inputs": self.dim, "outputs": 1}
+        return {**words, "width": self.width, "start": self.start is not None}
+
+    @property
+    def layers(self) -> tuple[Affine, ...]:
+        return Dense(self.W, self.b), Dense(self.v[None], self.c[None])
+
+    def with_layers(self, layers: Sequence[Affine], start: "TwoLayer | None" = None) -> "TwoLayer":
+        first, second = layers
+        return TwoLayer(first.matrix, first.offset, second.matrix[0], second.offset[0], start)
+
+    @property
     def dim(self) -> int:
         return self.W.shape[1]
 
@@ -68,15 +84,6 @@ class TwoLayer(Network):
         """z_ij = w_j·x_i + b_j, (n, width)."""
         return torch.addmm(self.b, X.to(self.dtype), self.W.T)
 
-    def logits(self, X: Tensor) -> Tensor:
-        return in_chunks(self._logits, self._row_bytes, X)
-
-    def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
-        return in_chunks(self._logit_gradients, self._row_bytes, X, weights)
-
-    def _magnitudes(self, X: Tensor) -> Tensor:
-        return TwoLayer(self.W.abs(), self.b.abs(), self.v.abs(), self.c.abs()).logits(X.abs())
-
     def _logits(self, X: Tensor) -> Tensor:
         return self.preactivations(X).relu_() @ self.v + self.c
 
@@ -84,13 +91,13 @@ class TwoLayer(Network):
         active = self.preactivations(X).gt(0).to(self.dtype)
         return weights.to(self.dtype)[:, None] * (active.mul_(self.v) @ self.W)
 
+    def neuron_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        active = self.preactivations(X).gt(0).to(self.dtype)
+        return active.mul_(self.v).mul_(weights.to(self.dtype)[:, None])
+
     @property
     def _row_bytes(self) -> int:
         return self.width * self.W.element_size()
-
-    def to(self, dtype: torch.dtype) -> "TwoLayer":
-        start = None if self.start is None else self.start.to(dtype)
-        return TwoLayer(self.W.to(dtype), self.b.to(dtype), self.v.to(dtype), self.c.to(dtype), start)
 
     def trained(self, W: Tensor, b: Tensor, v: Tensor, c: Tensor | None = None) -> "TwoLayer":
         """The network with new parameters that remembers where it started."""
@@ -119,12 +126,12 @@ class TwoLayer(Network):
 
 
 class TwoLayerModule(nn.Module):
-    """The trainable form of a two-layer network."""
+    """The trainable form of a two-layer network; biases that are all zero are taken as absent."""
 
     def __init__(self, network: TwoLayer) -> None:
         super().__init__()
         self.W = nn.Parameter(network.W.clone())
-        self.b = nn.Parameter(network.b.clone())
+        self.b = nn.Parameter(network.b.clone(), requires_grad=bool((network.b != 0).any()))
         self.v = nn.Parameter(network.v.clone())
         self.c = nn.Parameter(network.c.clone(), requires_grad=not network.homogeneous)
 

@@ -8,6 +8,7 @@ from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
+from brittle.networks.deep import as_two_layer
 from brittle.networks.two_layer import TwoLayer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -58,8 +59,7 @@ class Adversarial(Regime):
         return self.inner_rate if self.inner_rate is not None else 2.5 * self.budget / self.inner_steps
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
-        require(isinstance(network, TwoLayer), "projected adversarial training is defined for two-layer networks")
-        assert isinstance(network, TwoLayer)
+        network = as_two_layer(network, "projected adversarial training")
         require(rng is not None, "adversarial training draws batches at random: give it a torch.Generator")
         assert rng is not None
         return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))

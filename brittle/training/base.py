@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
 
 from torch import Generator, nn
 
@@ -17,9 +17,12 @@ from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
 from brittle.training.stops import LogLoss, Stop
 
+Kind = TypeVar("Kind", bound=Network, covariant=True)
+Given = TypeVar("Given", bound=Network)
+
 
 @dataclass(frozen=True, eq=False)
-class Training(Result):
+class Training(Result, Generic[Kind]):
     """A trained network and how it came about.
 
     `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted;
@@ -27,7 +30,7 @@ class Training(Result):
     `robust_accuracy` is known to adversarial training only.
     """
 
-    network: Network
+    network: Kind
     status: str
     stopped_by: str
     message: str
@@ -62,6 +65,30 @@ class Regime(ABC):
     def stops(self) -> tuple[Stop, ...]:
         return (self.until,) if isinstance(self.until, Stop) else tuple(self.until)
 
+    @overload
+    def train(
+        self,
+        network: Given,
+        data: Data,
+        rng: Generator | None = None,
+        *,
+        watch: Watch = silent,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+    ) -> Training[Given]: ...
+
+    @overload
+    def train(
+        self,
+        network: nn.Module,
+        data: Data,
+        rng: Generator | None = None,
+        *,
+        watch: Watch = silent,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+    ) -> Training[Network]: ...
+
     def train(
         self,
         network: Network | nn.Module,
@@ -71,8 +98,8 @@ class Regime(ABC):
         watch: Watch = silent,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-    ) -> Training:
-        """Train the network on the data until a stop is reached.
+    ) -> Training[Network]:
+        """Train the network on the data until a stop is reached; the result is a network of the same kind.
 
         With `checkpoint`, Ctrl-C, a failed step and every minute of work leave the run there; with `resume` it goes
         on from there to the network that it would have become.
@@ -103,7 +130,7 @@ class Regime(ABC):
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run: ...
 
 
-def _finished(run: Run, record: Record, outcome: Outcome) -> Training:
+def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:
     if not run.fresh:
         run.measure()
     look = run.look(recorded=True)

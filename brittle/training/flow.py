@@ -8,7 +8,6 @@ from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_positive
 from brittle.networks.base import Network
-from brittle.networks.two_layer import TwoLayer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.losses import Exponential, LossFunction
@@ -29,7 +28,7 @@ class Flow(Regime):
     """Gradient flow by an embedded Runge-Kutta pair; the error of a step is at most `tolerance` of ‖θ‖.
 
     Only the error across the path counts: one along it changes when a point is passed, not where the path goes.
-    `span` trains a two-layer network on the coordinates in the span of the data: "auto" where n < d.
+    `span` trains the first layer on the coordinates in the span of the data: "auto" where n < d.
     """
 
     loss: LossFunction = field(default_factory=Exponential)
@@ -48,17 +47,17 @@ class Flow(Regime):
         require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
-        span = None
-        if isinstance(network, TwoLayer):
-            network = network.to(TYPES[self.precision])
-            inside = len(data) < data.columns if self.span == "auto" else bool(self.span)
-            span = Span.of(data.X) if inside else None
-        elif self.precision == "float32":
-            single = network.dtype == torch.float32
-            require(
-                single, f"precision is 'float32' and the network has {network.dtype}; only two layers are converted"
-            )
+        network = network.to(TYPES[self.precision])
+        fits = network.dtype == TYPES[self.precision]
+        require(fits, f"precision is {self.precision!r} and the network has {network.dtype}, which it keeps")
+        span = Span.of(data.X) if self._in_span(network, data) else None
         return FlowRun(objective_for(network, data, self.layers, self.biases, span), self)
+
+    def _in_span(self, network: Network, data: Data) -> bool:
+        """Only where every weight of the first layer moves freely do the weights off the span stay as they are."""
+        free = network.free_first_layer
+        require(free or self.span is not True, "span is True, and the first layer of this network is not dense")
+        return bool(self.span) and free and (self.span is True or len(data) < data.columns)
 
 
 class FlowRun(Run):

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
-from brittle.networks.two_layer import TwoLayer
+from brittle.networks.deep import as_two_layer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import Batches, BatchRun, Descent
@@ -45,8 +45,7 @@ class Lazy(Regime):
         require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
-        require(isinstance(network, TwoLayer), "lazy training is defined for two-layer networks")
-        assert isinstance(network, TwoLayer)
+        network = as_two_layer(network, "lazy training")
         require(rng is not None, "lazy training draws batches at random: give it a torch.Generator")
         assert rng is not None
         objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from brittle.networks.base import Network
+from brittle.networks.deep import as_layered
 from brittle.networks.two_layer import TwoLayer
 from brittle.settings.base import Data
 from brittle.training.losses import LossFunction
@@ -158,23 +159,37 @@ class TwoLayerObjective(Objective):
 class ModuleObjective(Objective):
     """Any network, by autograd; with C logits the loss sees the soft margin l_y - ln Σ_{k≠y} e^{l_k}.
 
-    The biases of a two-layer network that are all zero are taken as absent here too.
+    Biases are trained unless `biases` is False; those of a two-layer network that are all zero are taken as absent
+    here too, unless it is True.
     """
 
-    def __init__(self, network: Network, data: Data, layers: str = "all") -> None:
-        self.template, self.module = network, network.module()
-        if isinstance(network, TwoLayer) and not (network.b != 0).any():
-            self.module.get_parameter("b").requires_grad_(False)
-        self.X = data.X.to(network.dtype)
+    def __init__(
+        self, network: Network, data: Data, layers: str = "all", biases: bool | None = None, span: Span | None = None
+    ) -> None:
+        self.template, self.span = network, span
+        if span is not None:
+            layered = as_layered(network, "training in the span of the data")
+            self.frozen_squared_norm = span.frozen_squared_norm(layered)
+            network = span.inside(layered)
+        self.inside, self.module = network, network.module()
+        self._choose_biases(biases)
+        self.X = (data.X if span is None else span.coordinates).to(network.dtype)
         self.y = data.y.to(network.dtype) if network.classes == 1 else data.y
         self.examples, self.chunk = len(data), min(len(data), 4096)
         named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
         self.shapes = {name: p.shape for name, p in named}
         self.sizes = [p.numel() for _, p in named]
         self.start = torch.cat([p.detach().reshape(-1) for _, p in named])
-        self.degree = 2 if isinstance(network, TwoLayer) else sum(p.ndim > 1 for _, p in named)
+        self.degree = network.degree
         self.first = self._first_layer([p for _, p in named])
         self.frozen = slice(self.first[1], None) if layers == "first" else slice(0, 0)
+
+    def _choose_biases(self, biases: bool | None) -> None:
+        """Vectors and numbers are the biases; those that are not trained count in ‖θ‖ all the same."""
+        for parameter in (p for p in self.module.parameters() if p.ndim < 2 and biases is not None):
+            parameter.requires_grad_(biases is True)
+        frozen = (p.detach() for p in self.module.parameters() if not p.requires_grad)
+        self.frozen_squared_norm += float(sum(p.square().sum() for p in frozen))
 
     def _first_layer(self, parameters: list[nn.Parameter]) -> tuple[int, int]:
         """Ends of the first matrix and of the vector that follows it."""
@@ -196,7 +211,12 @@ class ModuleObjective(Objective):
             for name, parameter in self.module.named_parameters():
                 if name in values:
                     parameter.copy_(values[name])
-        return self.template.loaded(self.module)
+        trained = self.inside.loaded(self.module)
+        return trained if self.span is None else self._joined(self.span, trained)
+
+    def _joined(self, span: Span, trained: Network) -> Network:
+        whole, before, after = (as_layered(each, "") for each in (self.template, self.inside, trained))
+        return span.joined(whole, before, after)
 
     def _forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
         theta = theta.detach().requires_grad_(torch.is_grad_enabled())
@@ -226,4 +246,4 @@ def objective_for(
 ) -> Objective:
     if isinstance(network, TwoLayer):
         return TwoLayerObjective(network, data, layers, biases, span)
-    return ModuleObjective(network, data, layers)
+    return ModuleObjective(network, data, layers, biases, span)

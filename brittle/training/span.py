@@ -1,11 +1,14 @@
 """Training in the span of the data: weights off it never get a gradient, so they need not be carried along."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from brittle.networks.two_layer import TwoLayer
+from brittle.networks.layered import Layered
+
+Kind = TypeVar("Kind", bound=Layered)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,16 +27,16 @@ class Span:
         basis[(X == 0).all(0)] = 0  # a feature that is always zero is off the span exactly, not to rounding
         return cls(basis, U[:, :rank] * s[:rank])
 
-    def inside(self, network: TwoLayer) -> TwoLayer:
-        """The network as the span sees it: (width, r) weights."""
-        return TwoLayer(network.W @ self.basis.to(network.dtype), network.b, network.v, network.c)
+    def inside(self, network: Kind) -> Kind:
+        """The network as the span sees it: its first layer takes r coordinates."""
+        return network.with_first_layer(network.weights[0] @ self.basis.to(network.dtype))
 
-    def frozen_squared_norm(self, network: TwoLayer) -> float:
-        """‖W‖² off the span."""
-        Q = self.basis.to(network.dtype)
-        return float((network.W - (network.W @ Q) @ Q.T).square().sum())
+    def frozen_squared_norm(self, network: Layered) -> float:
+        """‖W‖² of the first layer off the span."""
+        W, Q = network.weights[0], self.basis.to(network.dtype)
+        return float((W - (W @ Q) @ Q.T).square().sum())
 
-    def joined(self, network: TwoLayer, before: TwoLayer, after: TwoLayer) -> TwoLayer:
+    def joined(self, network: Kind, before: Kind, after: Kind) -> Kind:
         """The network whose in-span weights moved from `before` to `after`; the rest is not touched."""
-        moved = (after.W - before.W) @ self.basis.to(network.dtype).T
-        return network.trained(network.W + moved, after.b, after.v, after.c)
+        moved = (after.weights[0] - before.weights[0]) @ self.basis.to(network.dtype).T
+        return network.moved(after.with_first_layer(network.weights[0] + moved, after.biases[0]).layers)

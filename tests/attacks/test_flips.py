@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brittle.attacks import beyond, first_flip, flip_intervals
+from brittle.attacks import first_flip, flip_intervals, step_past
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, Deep, PyTorch, TwoLayer
 from tests.attacks.reference import rational_first_flip, scanned_first_flip
@@ -79,7 +79,7 @@ def test_a_plateau_at_zero_is_not_a_flip(height, expected):
     x, y, u = torch.zeros(1, 1, dtype=DOUBLE), torch.ones(1, dtype=DOUBLE), torch.ones(1, 1, dtype=DOUBLE)
     found = first_flip(hat(height), x, y, u)
     assert float(found) == expected
-    size = beyond(hat(height), x, y, u, found, torch.tensor([torch.inf]))
+    size = step_past(hat(height), x, y, u, found, torch.tensor([torch.inf]))
     assert float(size) == pytest.approx(expected, rel=1e-9)
     if expected < torch.inf:
         assert hat(height).margins(x + size * u, y) < 0
@@ -96,7 +96,7 @@ def networks(rng):
     two = PyTorch().draw(6, 15, rng)
     return {
         "two layers": two,
-        "two layers as deep": Deep((two.W, two.v[None]), (two.b, two.c[None])),
+        "two layers as deep": Deep.dense((two.W, two.v[None]), (two.b, two.c[None])),
         "deep": PyTorch().draw_deep(6, [12, 11, 10], rng),
         "three classes": PyTorch().draw_deep(6, [12, 9], rng, outputs=3),
         "foreign": Adapter(PyTorch().draw_deep(6, [12, 9], rng).module()),
@@ -167,7 +167,7 @@ def test_wide_rays_in_chunks(rng, monkeypatch):
     X, U = normal(60, 5, rng=rng), normal(60, 5, rng=rng)
     y = labelled(network, X)
     whole, intervals = first_flip(network, X, y, U), flip_intervals(network, X, y, U)
-    monkeypatch.setattr("brittle.attacks.flips.CHUNK", 350)
+    monkeypatch.setattr("brittle.attacks.pieces.NUMBERS_AT_ONCE", 350)
     assert_same(first_flip(network, X, y, U), whole)
     assert_same(flip_intervals(network, X, y, U).start, intervals.start)
 

@@ -95,7 +95,7 @@ def _pattern(network, X, y):
     """Which neurons are active: the concave ones of a two-layer network, all of a deep one."""
     if isinstance(network, TwoLayer):
         return network.preactivations(X)[:, y * network.v < 0] > 0
-    return torch.cat([z > 0 for z in network.preactivations(X)[:-1]], 1)
+    return torch.cat([z > 0 for z in network.values(X)[:-1]], 1)
 
 
 def test_the_bound_of_a_deep_region_is_that_of_a_solver():

@@ -78,8 +78,8 @@ def test_every_format_gives_the_same_audit(trained, tmp_path):
 
 def test_arrays_and_a_start_may_be_given(trained):
     network, data = trained
-    bare = Deep((network.W, network.v[None]), (network.b, torch.zeros(1).double()))
-    begun = Deep((network.start.W, network.start.v[None]), (network.start.b, torch.zeros(1).double()))
+    bare = Deep.dense((network.W, network.v[None]), (network.b, torch.zeros(1).double()))
+    begun = Deep.dense((network.start.W, network.start.v[None]), (network.start.b, torch.zeros(1).double()))
     found = bt.audit(bare, data.X, data.y, start=begun, remedies=(), examples=5, budget=300.0)
     assert found.regime.relative_move == pytest.approx(quick(network, data).regime.relative_move)
     with pytest.raises(InputError, match="y is missing"):

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from brittle.audit.explanation import explain, first_layer_signals, off, share_off, without_off_subspace_weights
+from brittle.audit.explanation import explain, off, share_off, without_off_subspace_weights
 from brittle.audit.geometry import geometry
 from brittle.audit.regime import training_regime
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
@@ -66,11 +66,11 @@ def test_networks_near_and_at_their_start_are_named(rng):
 
 
 @pytest.mark.parametrize("classes", [1, 3])
-def test_first_layer_signals_times_weights_are_the_gradient(rng, classes):
+def test_neuron_gradients_times_weights_are_the_gradient(rng, classes):
     network = PyTorch().draw_deep(6, (9, 7), rng, outputs=classes)
     X = torch.randn(11, 6, generator=rng, dtype=torch.float64)
     y = torch.randint(classes, (11,), generator=rng) if classes > 1 else torch.ones(11, dtype=torch.float64)
-    gradients = first_layer_signals(network, X, y) @ network.weights[0]
+    gradients = network.neuron_gradients(X, network.margin_weights(X, y)) @ network.weights[0]
     assert torch.allclose(gradients, network.margin_gradients(X, y), atol=1e-14)
 
 

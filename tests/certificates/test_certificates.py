@@ -278,6 +278,6 @@ def test_ratio_is_only_about_examples_with_a_flip():
 
 def test_two_layers_as_a_deep_network(rng):
     net = PyTorch().draw(5, 8, rng).to(torch.float64)
-    deep = Deep((net.W, net.v[None]), (net.b, net.c[None]))
+    deep = Deep.dense((net.W, net.v[None]), (net.b, net.c[None]))
     data = labelled(net, torch.randn(3, 5, generator=rng, dtype=torch.float64))
     assert Exact().bound(deep, data).lower.tolist() == pytest.approx(Exact().bound(net, data).lower.tolist(), rel=1e-5)

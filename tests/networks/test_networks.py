@@ -148,8 +148,8 @@ def test_a_balanced_network_is_the_same_function_with_the_smallest_norm(seed):
 
 def test_two_layers_and_classes_reduce_to_a_two_layer_network(rng):
     weights = torch.randn(6, 4, generator=rng), torch.randn(3, 6, generator=rng)
-    network = Deep(weights, (torch.randn(6, generator=rng), torch.randn(3, generator=rng)))
-    network = network.trained(tuple(2 * W for W in weights), network.biases)
+    network = Deep.dense(weights, (torch.randn(6, generator=rng), torch.randn(3, generator=rng)))
+    network = network.moved(Deep.dense([2 * W for W in weights], network.biases).layers)
     reduced, X = network.pair(2, 1).as_two_layer(), torch.randn(9, 4, generator=rng)
     logits = network.logits(X)
     assert torch.allclose(reduced.logits(X), logits[:, 2] - logits[:, 1], atol=1e-5)
@@ -157,7 +157,7 @@ def test_two_layers_and_classes_reduce_to_a_two_layer_network(rng):
     with pytest.raises(InputError, match="choose a pair of classes"):
         network.as_two_layer()
     with pytest.raises(InputError, match="has 3 layers"):
-        Deep((*network.weights, torch.ones(1, 3)), (*network.biases, torch.ones(1))).as_two_layer()
+        Deep.dense((*network.weights, torch.ones(1, 3)), (*network.biases, torch.ones(1))).as_two_layer()
 
 
 one, two = torch.ones(2, 3), torch.ones(1, 2)
@@ -178,7 +178,7 @@ one, two = torch.ones(2, 3), torch.ones(1, 2)
 )
 def test_layers_that_do_not_fit_are_refused(weights, biases, words):
     with pytest.raises(InputError, match=words):
-        Deep(weights, biases)
+        Deep.dense(weights, biases)
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def random_deep(seed, shape, dtype=torch.float64, start=True):
         sizes = list(zip(shape[1:], shape[:-1], strict=True))
         weights = [torch.randn(size, generator=rng, dtype=torch.float64).to(dtype) for size in sizes]
         biases = [torch.randn(size[0], generator=rng, dtype=torch.float64).to(dtype) for size in sizes]
-        return Deep(tuple(weights), tuple(biases), start)
+        return Deep.dense(tuple(weights), tuple(biases), start)
 
     return draw(draw(None) if start else None)
 

@@ -9,7 +9,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from brittle.common.errors import InputError
-from brittle.networks import Kaiming, PyTorch, TwoLayer
+from brittle.networks import Convolution, Deep, Dense, Kaiming, PyTorch, TwoLayer
 from brittle.settings import Data, Gaussian, Sphere, Subspace
 from brittle.training import Exponential, Flow, Logistic, LogLoss, Loss, MarginStalls, Steps, Time
 from brittle.training.pairs import PAIRS, Tableau
@@ -220,9 +220,27 @@ def test_seconds_are_a_budget(rng):
     assert "before log_loss=-1e+09 was reached" in result.message
 
 
-def test_deep_networks_are_not_converted(rng):
-    with pytest.raises(InputError, match="only two layers are converted"):
-        Flow(precision="float32").train(PyTorch().draw_deep(6, [10, 8], rng), Sphere(6).sample(5, rng))
+def test_networks_of_any_depth_are_converted(rng):
+    flow = Flow(until=Steps(3), precision="float32")
+    trained = flow.train(PyTorch().draw_deep(6, [10, 8], rng), Sphere(6).sample(5, rng)).network
+    assert trained.dtype == torch.float32
+
+
+def test_a_deep_network_is_trained_in_the_span_as_outside_it(rng):
+    """Weights off the span never move; to rounding both ways are the same path."""
+    network, data = PyTorch().draw_deep(20, [10, 8], rng, outputs=1), Sphere(20).sample(5, rng)
+    inside, outside = (Flow(until=Steps(20), span=span).train(network, data).network for span in (True, False))
+    for a, b in zip(inside.weights, outside.weights, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)  # rounding grows along the path
+    off = torch.linalg.svd(data.X).Vh[5:]
+    assert (inside.weights[0] @ off.T - network.weights[0] @ off.T).abs().max() < 1e-14 * 20
+
+
+def test_where_weights_are_shared_the_span_is_refused(rng):
+    kernel = Convolution(torch.randn(2, 1, 2, 2).double(), torch.zeros(2).double(), (1, 3, 3))
+    last = Dense(torch.randn(1, 8).double(), torch.zeros(1).double())
+    with pytest.raises(InputError, match="not dense"):
+        Flow(span=True).train(Deep((kernel, last)), Sphere(9).sample(3, rng))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,15 @@ from scipy.optimize import nnls
 from torch import Tensor
 
 from brittle.attacks.restriction import Restriction
-from brittle.networks import Deep
+from brittle.networks import Layered
 
 ROUNDS = 40
 NEW_WALLS = 16
 
 
-def region_bounds(network: Deep, X: Tensor, y: Tensor, delta: Tensor, subspace: Restriction) -> tuple[Tensor, Tensor]:
+def region_bounds(
+    network: Layered, X: Tensor, y: Tensor, delta: Tensor, subspace: Restriction
+) -> tuple[Tensor, Tensor]:
     """For every x + δ: the shortest flip in its region (n, dim), and a proved lower bound on its norm (n,)."""
     shortest, bounds = delta.clone(), torch.zeros(len(X), dtype=torch.float64)
     for row in range(len(X)):
@@ -29,14 +31,14 @@ def region_bounds(network: Deep, X: Tensor, y: Tensor, delta: Tensor, subspace: 
 class _Region:
     """All points with the activation pattern of `inside`; perturbations are taken from x."""
 
-    network: Deep
+    network: Layered
     x: Tensor
     inside: Tensor
     subspace: Restriction
 
     @cached_property
     def pattern(self) -> list[Tensor]:
-        return [z[0] > 0 for z in self.network.preactivations(self.inside[None])[:-1]]
+        return [z[0] > 0 for z in self.network.values(self.inside[None])[:-1]]
 
     def shortest(self, y: Tensor, norm: float) -> tuple[Tensor | None, float]:
         """Over every rival class: the shortest flip, and the smallest bound."""

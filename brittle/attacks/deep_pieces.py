@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.attacks.pieces import EPSILON, Pieces
-from brittle.networks import Deep
+from brittle.attacks.pieces import EPSILON, NUMBERS_AT_ONCE, Pieces, pieces, rays_at_once
+from brittle.networks import Layered
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,13 +46,14 @@ class _Segments:
         return torch.where(endless & (self.D != 0), self.D > 0, middle)
 
 
-def rays_at_once(network: Deep, numbers: int) -> int:
-    """How many rays fit when about so many numbers may be held."""
+@rays_at_once.register
+def _(network: Layered) -> int:
     hidden = network.shape[1:-1]
-    return max(1, numbers // (sum(hidden) * max(network.shape[1:])))
+    return max(1, 8 * NUMBERS_AT_ONCE // (sum(hidden) * max(network.shape[1:])))
 
 
-def deep_pieces(network: Deep, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
+@pieces.register
+def deep_pieces(network: Layered, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
     W, b = network.weights, network.biases
     rays = torch.arange(len(X))
     segments = _Segments(rays, torch.zeros_like(limit), X @ W[0].T + b[0], directions @ W[0].T)
@@ -66,7 +67,7 @@ def deep_pieces(network: Deep, X: Tensor, y: Tensor, directions: Tensor, limit: 
     return _padded(segments, value, slope, limit, scale, drift)
 
 
-def _margins(network: Deep, y: Tensor, logits: Tensor) -> Tensor:
+def _margins(network: Layered, y: Tensor, logits: Tensor) -> Tensor:
     """Against every rival: (k, 1) for a sign network, otherwise (k, C-1)."""
     if network.classes == 1:
         return y[:, None] * logits
@@ -78,7 +79,7 @@ def _margins(network: Deep, y: Tensor, logits: Tensor) -> Tensor:
 _slopes = _margins  # both are linear in the logits
 
 
-def _magnitudes(network: Deep, X: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
+def _magnitudes(network: Layered, X: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
     """Rounding errors of the logits along the ray, at t = 0 and per unit of t: (n,) each."""
     size, drift = X.abs(), directions.abs()
     for W, b in zip(network.weights, network.biases, strict=True):

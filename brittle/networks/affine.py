@@ -1,0 +1,228 @@
+"""The affine maps that layered networks are made of: x ↦ A x + offset on flat rows."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from brittle.common.errors import require
+
+
+class Affine(ABC):
+    """x ↦ A x + offset from `inputs` to `outputs` numbers; rows of X are points."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def outputs(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Tensor, Tensor]:
+        """The trainable numbers: those that make A, and those that make the offset."""
+
+    @abstractmethod
+    def with_parameters(self, weight: Tensor, bias: Tensor) -> Self:
+        """The same kind of map with other numbers."""
+
+    @abstractmethod
+    def apply(self, X: Tensor) -> Tensor:
+        """A x + offset for every row: (n, outputs). Autograd passes through."""
+
+    @abstractmethod
+    def transpose(self, Z: Tensor) -> Tensor:
+        """Aᵀ z for every row of Z (n, outputs): (n, inputs)."""
+
+    @property
+    @abstractmethod
+    def free(self) -> bool:
+        """Whether every entry of A is a parameter of its own."""
+
+    @property
+    @abstractmethod
+    def matrix(self) -> Tensor:
+        """A (outputs, inputs)."""
+
+    @property
+    @abstractmethod
+    def offset(self) -> Tensor:
+        """(outputs,)"""
+
+    @abstractmethod
+    def module(self) -> nn.Module:
+        """A trainable copy from flat rows to flat rows."""
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.parameters[0].dtype
+
+    def to(self, dtype: torch.dtype) -> Self:
+        weight, bias = self.parameters
+        return self.with_parameters(weight.to(dtype), bias.to(dtype))
+
+    def absolute(self) -> Self:
+        """The map with the absolute values of all numbers: the size of what is added up."""
+        weight, bias = self.parameters
+        return self.with_parameters(weight.abs(), bias.abs())
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Affine):
+    """weight (outputs, inputs) and bias (outputs,) of one float type."""
+
+    weight: Tensor
+    bias: Tensor
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.weight.shape)
+        require(len(shape) == 2 and 0 not in shape, f"weight has shape {shape}; (outputs, inputs) is needed")
+        _check_numbers(self.weight, self.bias, shape[0])
+
+    @property
+    def inputs(self) -> int:
+        return self.weight.shape[1]
+
+    @property
+    def outputs(self) -> int:
+        return self.weight.shape[0]
+
+    @property
+    def parameters(self) -> tuple[Tensor, Tensor]:
+        return self.weight, self.bias
+
+    def with_parameters(self, weight: Tensor, bias: Tensor) -> "Dense":
+        return Dense(weight, bias)
+
+    def apply(self, X: Tensor) -> Tensor:
+        return torch.addmm(self.bias, X, self.weight.T)
+
+    def transpose(self, Z: Tensor) -> Tensor:
+        return Z @ self.weight
+
+    @property
+    def free(self) -> bool:
+        return True
+
+    @property
+    def matrix(self) -> Tensor:
+        return self.weight
+
+    @property
+    def offset(self) -> Tensor:
+        return self.bias
+
+    def module(self) -> nn.Module:
+        linear = nn.utils.skip_init(nn.Linear, self.inputs, self.outputs, dtype=self.dtype)
+        linear.weight, linear.bias = nn.Parameter(self.weight.clone()), nn.Parameter(self.bias.clone())
+        return linear
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution(Affine):
+    """kernel (channels, channels of a group, height, width) and bias (channels,) on images of `image` (C, H, W).
+
+    `stride`, `padding` (zeros), `dilation` and `groups` as in `torch.nn.Conv2d`; rows are images laid flat.
+    """
+
+    kernel: Tensor
+    bias: Tensor
+    image: tuple[int, int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
+
+    def __post_init__(self) -> None:
+        shape = tuple(self.kernel.shape)
+        require(len(shape) == 4 and 0 not in shape, f"kernel has shape {shape}; four positive lengths are needed")
+        _check_numbers(self.kernel, self.bias, shape[0])
+        require(
+            shape[1] * self.groups == self.image[0],
+            f"the kernel takes {shape[1]} channels in each of {self.groups} groups and the image has {self.image[0]}",
+        )
+        require(min(self.result) > 0, f"a kernel of {shape[2:]} does not fit into the image {self.image}")
+
+    @property
+    def result(self) -> tuple[int, int, int]:
+        """(C, H, W) of what comes out."""
+        height, width = (
+            (length + 2 * padding - dilation * (size - 1) - 1) // stride + 1
+            for length, padding, dilation, size, stride in zip(
+                self.image[1:], self.padding, self.dilation, self.kernel.shape[2:], self.stride, strict=True
+            )
+        )
+        return self.kernel.shape[0], height, width
+
+    @property
+    def inputs(self) -> int:
+        channels, height, width = self.image
+        return channels * height * width
+
+    @property
+    def outputs(self) -> int:
+        channels, height, width = self.result
+        return channels * height * width
+
+    @property
+    def parameters(self) -> tuple[Tensor, Tensor]:
+        return self.kernel, self.bias
+
+    def with_parameters(self, weight: Tensor, bias: Tensor) -> "Convolution":
+        return replace(self, kernel=weight, bias=bias)
+
+    def apply(self, X: Tensor) -> Tensor:
+        images = X.reshape(len(X), *self.image)
+        options = (self.stride, self.padding, self.dilation, self.groups)
+        return functional.conv2d(images, self.kernel, self.bias, *options).flatten(1)
+
+    def transpose(self, Z: Tensor) -> Tensor:
+        """The rows and columns that no stride reaches get zeros."""
+        images = Z.reshape(len(Z), *self.result)
+        reached = [
+            (size - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding
+            for size, stride, dilation, kernel, padding in zip(
+                self.result[1:], self.stride, self.dilation, self.kernel.shape[2:], self.padding, strict=True
+            )
+        ]
+        beyond = tuple(length - end for length, end in zip(self.image[1:], reached, strict=True))
+        back = functional.conv_transpose2d(
+            images, self.kernel, None, self.stride, self.padding, beyond, self.groups, self.dilation
+        )
+        return back.flatten(1)
+
+    @property
+    def free(self) -> bool:
+        return False
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        return self.transpose(torch.eye(self.outputs, dtype=self.dtype))
+
+    @property
+    def offset(self) -> Tensor:
+        _, height, width = self.result
+        return self.bias.repeat_interleave(height * width)
+
+    def module(self) -> nn.Module:
+        return nn.Sequential(nn.Unflatten(1, self.image), self._convolution(), nn.Flatten())
+
+    def _convolution(self) -> nn.Conv2d:
+        channels, _, *size = self.kernel.shape
+        options = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+        layer = nn.utils.skip_init(nn.Conv2d, self.image[0], channels, tuple(size), **options, dtype=self.dtype)
+        layer.weight, layer.bias = nn.Parameter(self.kernel.clone()), nn.Parameter(self.bias.clone())
+        return layer
+
+
+def _check_numbers(weight: Tensor, bias: Tensor, outputs: int) -> None:
+    require(weight.is_floating_point(), f"the weights have type {weight.dtype}; a float type is needed")
+    fits = tuple(bias.shape) == (outputs,) and bias.dtype == weight.dtype
+    shape, kind = tuple(bias.shape), bias.dtype
+    require(fits, f"the bias has shape {shape} and type {kind}; ({outputs},) and {weight.dtype} are needed")
