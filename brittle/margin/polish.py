@@ -9,7 +9,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from brittle.margin.interior import longest
+from brittle.margin.interior_point import longest
 from brittle.margin.stationarity import Stationarity
 
 BOUND = 1e-6  # a variable below this share of the largest multiplier is tried at zero

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.margin.arrow import Arrow, Factor
-from brittle.margin.interior import Iterate, Vectors, follow
+from brittle.margin.interior_point import Iterate, Vectors, follow
 
 
 @dataclass(frozen=True, eq=False)

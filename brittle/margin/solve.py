@@ -13,7 +13,7 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.margin.examples import Examples, gather
 from brittle.margin.kkt import KKTResidual, homogeneous, require_classified, residual
-from brittle.margin.working import Working
+from brittle.margin.working_set import WorkingSet
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
@@ -94,7 +94,7 @@ def solve(
     X, W, v = homogeneous(network, data, biases)
     examples = gather(X, data.y)
     require_classified(data.y * ((X @ W.T).relu_() @ v))
-    run = Working(examples, watch)
+    run = WorkingSet(examples, watch)
     U, signs = run.run(W, v, pricing)
     point = as_network(U, signs, examples, biases) or as_network(*neurons(W, v), examples, biases)
     assert point is not None

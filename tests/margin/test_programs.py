@@ -7,8 +7,8 @@ import torch
 from brittle.margin.arrow import Arrow, Block
 from brittle.margin.columns import Columns, realised
 from brittle.margin.examples import gather
-from brittle.margin.master import Master
-from brittle.margin.pricing import lengths
+from brittle.margin.pricing import reduced_costs
+from brittle.margin.restricted_master import RestrictedMaster
 from tests.margin.reference import fitted, gaussian, generator, smallest_norm
 
 
@@ -24,7 +24,7 @@ def program(seed, examples=9, dim=5, width=20):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_dual_interior_point_agrees_with_a_cone_solver(seed):
     examples, columns = program(seed)
-    solved = Master(examples.K, examples.y, columns).solve(1e-9)
+    solved = RestrictedMaster(examples.K, examples.y, columns).solve(1e-9)
     norm = float(solved.values[0].sum()) / examples.unit**0.5
     assert norm == pytest.approx(smallest_norm(examples.X, examples.y, columns), rel=1e-6)
     assert float(solved.duals[4].sum()) == pytest.approx(float(solved.values[0].sum()), rel=1e-7)
@@ -34,7 +34,7 @@ def test_columns_that_classify_nothing_show_as_unbounded_multipliers():
     examples, columns = program(0)
     patterns = columns.patterns.clone()
     patterns[:, 0] = 0
-    solved = Master(examples.K, examples.y, Columns(columns.signs, patterns).distinct()).solve(1e-6)
+    solved = RestrictedMaster(examples.K, examples.y, Columns(columns.signs, patterns).distinct()).solve(1e-6)
     assert float(solved.values[0][0]) > 1e3 * float(solved.values[0][1:].median())
 
 
@@ -42,27 +42,29 @@ def test_columns_that_classify_nothing_show_as_unbounded_multipliers():
 def test_pricing_finds_the_shortest_vectors(seed):
     examples, columns = program(seed)
     lam = torch.rand(len(examples.y), generator=generator(seed), dtype=torch.float64)
-    found = lengths(examples.K, examples.y, lam, columns, limit=0.0, rounds=4000)
+    lengths = 1 - reduced_costs(examples.K, examples.y, lam, columns, below=1.0, steps=4000)
     rows = examples.X.numpy() / examples.unit**0.5
     for g in range(0, len(columns), 3):
         other = (examples.y != columns.signs[g]).numpy()
         t = cp.Variable(int(other.sum()), nonneg=True)
         vector = (columns.patterns[g] * lam).numpy() @ rows - t @ rows[other]
         shortest = cp.Problem(cp.Minimize(cp.norm(vector)), [t <= lam.numpy()[other]]).solve(solver=cp.CLARABEL)
-        assert float(found[g]) == pytest.approx(shortest, abs=1e-5)
-        assert float(found[g]) >= shortest - 1e-6
+        assert float(lengths[g]) == pytest.approx(shortest, abs=1e-5)
+        assert float(lengths[g]) >= shortest - 1e-6
 
 
 def test_priced_columns_lower_the_norm():
     examples, columns = program(1, examples=16)
     half = columns.take(torch.arange(len(columns)) % 2 == 0)
-    solved = Master(examples.K, examples.y, half).solve(1e-8)
-    length = lengths(examples.K, examples.y, solved.values[0], columns, limit=1.0)
-    worse = length <= 1 + 1e-6
-    assert (length[::2] <= 1 + 1e-4).all()
-    more = half.joined(columns.take(~worse))
+    solved = RestrictedMaster(examples.K, examples.y, half).solve(1e-8)
+    costs = reduced_costs(examples.K, examples.y, solved.values[0], columns, below=0.0)
+    entering = costs < -1e-6
+    assert (costs[::2] >= -1e-4).all()
+    more = half.joined(columns.take(entering))
     assert len(more) > len(half)
-    assert float(Master(examples.K, examples.y, more).solve(1e-8).values[0].sum()) < float(solved.values[0].sum())
+    assert float(RestrictedMaster(examples.K, examples.y, more).solve(1e-8).values[0].sum()) < float(
+        solved.values[0].sum()
+    )
 
 
 def test_columns_are_kept_once_and_positive_first():

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from brittle.common.progress import Progress, Watch
+from brittle.margin.active_set_newton import KINK, OFF, ON, Guess, finish
 from brittle.margin.columns import Columns, first_choice, realised
 from brittle.margin.examples import Examples
-from brittle.margin.interior import Iterate
-from brittle.margin.master import Master
-from brittle.margin.newton import KINK, OFF, ON, Guess, finish
-from brittle.margin.pricing import lengths
+from brittle.margin.interior_point import Iterate
+from brittle.margin.pricing import reduced_costs
+from brittle.margin.restricted_master import RestrictedMaster
 
 FIRST = 10  # columns of each sign to begin with
 ENTER = 10  # columns that enter in one round of pricing
@@ -25,14 +25,14 @@ SAFE = 0.3  # the least margin with which a program may be left
 FLIP = 0.3  # a pattern is wrong where |z| exceeds this many tolerances of the largest |z|
 
 
-class Rounds:
+class ColumnGeneration:
     """One run from the patterns of a network to neurons U (G, d) and signs (G,)."""
 
     def __init__(self, examples: Examples, watch: Watch) -> None:
         self.K, self.y, self.X, self.unit = examples.K, examples.y, examples.X, examples.unit
         self.watch = watch
         self.count = self.steps = 0
-        self.last: tuple[Master, Iterate] | None = None
+        self.last: tuple[RestrictedMaster, Iterate] | None = None
 
     def run(self, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
         columns = self._priced(self._pool(W, v), pricing)
@@ -44,10 +44,10 @@ class Rounds:
         order = order[v[order] != 0]
         return realised(self.X @ W[order].T, v[order].sign(), self.y).distinct()
 
-    def _master(self, columns: Columns, tolerance: float) -> tuple[Master, Iterate]:
+    def _master(self, columns: Columns, tolerance: float) -> tuple[RestrictedMaster, Iterate]:
         if self.last is not None and self.last[0].columns is columns and self.last[1].gap <= tolerance:
             return self.last
-        master = Master(self.K, self.y, columns)
+        master = RestrictedMaster(self.K, self.y, columns)
         iterate = master.solve(tolerance)
         self.last = master, iterate
         self.count += 1
@@ -63,13 +63,13 @@ class Rounds:
             if bool(chosen.all()):
                 break
             _, iterate = self._master(columns, LOOSEST)
-            length = lengths(self.K, self.y, iterate.values[0], pool, 1 + pricing)
-            length[chosen] = 0
-            worst = length.argsort(descending=True)[:ENTER]
-            worst = worst[length[worst] > 1 + pricing]
-            if not len(worst):
+            costs = reduced_costs(self.K, self.y, iterate.values[0], pool, -pricing)
+            costs[chosen] = torch.inf
+            entering = costs.argsort()[:ENTER]
+            entering = entering[costs[entering] < -pricing]
+            if not len(entering):
                 break
-            chosen[worst] = True
+            chosen[entering] = True
             columns = pool.take(chosen)
         return columns
 
@@ -138,7 +138,7 @@ def flipped(guess: Guess, wrong: Tensor) -> Guess:
     return replace(guess, columns=Columns(guess.columns.signs, patterns))
 
 
-def read(master: Master, iterate: Iterate) -> Guess:
+def read(master: RestrictedMaster, iterate: Iterate) -> Guess:
     """Which neurons live, which examples lie on the margin and which are kinks: each value against its multiplier."""
     lam, _, t, w, slack = iterate.values
     floor, _, low, high, mu = iterate.duals

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.margin.arrow import cholesky
 from brittle.margin.columns import Columns
-from brittle.margin.interior import Iterate, Vectors, follow
+from brittle.margin.interior_point import Iterate, Vectors, follow
 
 BATCH = 300_000  # entries of a batch of blocks
 LARGEST = 1e7  # M, in units where the mean of K_ii is 1: a multiplier there means that no columns classify the example
@@ -39,7 +39,7 @@ class Side:
         return max(1, BATCH // max(1, self.Kow.numel()))
 
 
-class Master:
+class RestrictedMaster:
     """K (n, n), y (n,), columns; t, w = λ - t and their multipliers are flat, one entry per column and other example.
 
     Values are (λ, M - λ, t, w, slack of the column), duals their multipliers, the last of them μ.
@@ -104,7 +104,7 @@ class Master:
 class Linearised:
     """Newton's equations at one iterate; k = K c, and every t is eliminated by a factorisation of its own block."""
 
-    master: Master
+    master: RestrictedMaster
     values: Vectors
     duals: Vectors
     c: Tensor = field(init=False)

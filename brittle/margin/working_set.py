@@ -4,8 +4,8 @@ import torch
 from torch import Tensor
 
 from brittle.common.progress import Watch
+from brittle.margin.column_generation import ColumnGeneration
 from brittle.margin.examples import Examples
-from brittle.margin.rounds import Rounds
 
 SMALL = 300  # so many examples are solved at once
 FIRST_SHARE = 0.2
@@ -13,7 +13,7 @@ MISSED = 1e-10  # below margin 1
 ALIKE = 0.9  # cosine above which one of two examples is enough for now
 
 
-class Working:
+class WorkingSet:
     """A run of rounds on growing sets of examples; what is left out has margin above 1 and multiplier 0."""
 
     def __init__(self, examples: Examples, watch: Watch) -> None:
@@ -69,7 +69,7 @@ class Working:
         return order[torch.tensor(kept, dtype=torch.long)]
 
     def _solve(self, chosen: Tensor, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
-        rounds = Rounds(self.examples.take(chosen), self.watch)
+        rounds = ColumnGeneration(self.examples.take(chosen), self.watch)
         U, signs = rounds.run(W, v, pricing)
         self.count += rounds.count
         self.steps += rounds.steps
