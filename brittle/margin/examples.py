@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError
+from brittle.margin.neurons import Neurons
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """X (n, d) distinct rows x̃, y (n,), K (n, n) = X Xᵀ / unit."""
+    """X (n, d) distinct rows x̃, y (n,), K (n, n) = X Xᵀ / unit, with `unit` the mean of ‖x̃_i‖² (0 if all are zero)."""
 
     X: Tensor
     y: Tensor
@@ -18,11 +19,12 @@ class Examples:
     unit: float
 
     def take(self, chosen: Tensor) -> "Examples":
+        """Some of the examples, in the same units."""
         return Examples(self.X[chosen], self.y[chosen], self.K[chosen][:, chosen], self.unit)
 
-    def margins(self, U: Tensor, signs: Tensor) -> Tensor:
-        """q (n,) of the neurons u_g = |v_g| w̃_g."""
-        return self.y * ((self.X @ U.T).relu_() @ signs)
+    def margins(self, neurons: Neurons) -> Tensor:
+        """q (n,) of these neurons."""
+        return self.y * ((self.X @ neurons.U.T).relu_() @ neurons.signs)
 
 
 def gather(X: Tensor, y: Tensor) -> Examples:

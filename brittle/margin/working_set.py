@@ -1,11 +1,16 @@
 """Few examples carry the margin of clustered data: solve on those, look at the rest, take in what was missed."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from brittle.common.progress import Watch
 from brittle.margin.column_generation import ColumnGeneration
+from brittle.margin.columns import realised
+from brittle.margin.convex_concave import ConvexConcave
 from brittle.margin.examples import Examples
+from brittle.margin.neurons import Neurons, Solution, Weights
 
 SMALL = 300  # so many examples are solved at once
 FIRST_SHARE = 0.2
@@ -13,33 +18,66 @@ MISSED = 1e-10  # below margin 1
 ALIKE = 0.9  # cosine above which one of two examples is enough for now
 
 
-class WorkingSet:
-    """A run of rounds on growing sets of examples; what is left out has margin above 1 and multiplier 0."""
+@dataclass(frozen=True, eq=False)
+class State:
+    """chosen (n,): the working set; `weights`: where the next patterns come from; `solution`: on the working set.
 
-    def __init__(self, examples: Examples, watch: Watch) -> None:
-        self.examples, self.watch = examples, watch
-        self.count = self.steps = 0
+    missed (n,): examples outside the working set whose margin is below 1; q (n,): all margins.
+    """
 
-    def run(self, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
-        """Neurons U (G, d) and signs (G,) from a network that classifies every example."""
-        chosen = self._first(W, v)
-        U, signs = self._solve(chosen, W, v, pricing)
-        while True:
-            q = self.examples.margins(U, signs)
-            missed = ~chosen & (q < float(q[chosen].min()) - MISSED)
-            if not bool(missed.any()):
-                return U, signs
-            chosen = chosen | self._added(q, missed, int((~chosen).sum()))
-            root = U.norm(dim=1, keepdim=True).sqrt()
-            W, v = torch.cat([U / root, W]), torch.cat([signs * root[:, 0], v])
-            U, signs = self._solve(chosen, W, v, pricing)
+    chosen: Tensor
+    weights: Weights
+    solution: Solution
+    q: Tensor
+    missed: Tensor
 
-    def _first(self, W: Tensor, v: Tensor) -> Tensor:
+    @property
+    def done(self) -> bool:
+        """What is left out has margin above 1 and multiplier 0: the solution is one for all examples."""
+        return not bool(self.missed.any())
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingSetMethod:
+    """KKT points on growing sets of examples, from a network that classifies all of them."""
+
+    examples: Examples
+    pricing: float
+    watch: Watch
+
+    def start(self, weights: Weights) -> State:
+        """Solved on the examples of smallest margin."""
+        return self._state(self._first(weights), weights, 0, 0)
+
+    def step(self, state: State) -> State:
+        """Solved again with what was missed, from the patterns of the solution and of all that went before."""
+        left = int((~state.chosen).sum())
+        chosen = state.chosen | self._added(state.q, state.missed, left)
+        balanced, before = state.solution.neurons.balanced(), state.weights
+        weights = Weights(torch.cat([balanced.W, before.W]), torch.cat([balanced.v, before.v]))
+        return self._state(chosen, weights, state.solution.programs, state.solution.steps)
+
+    def run(self, weights: Weights) -> Solution:
+        """A KKT point for all examples."""
+        state = self.start(weights)
+        while not state.done:
+            state = self.step(state)
+        return state.solution
+
+    def _state(self, chosen: Tensor, weights: Weights, programs: int, steps: int) -> State:
+        """Solved on the chosen examples; programs and steps are those of the states before."""
+        solution = solve_on(self.examples.take(chosen), weights, self.pricing, self.watch)
+        q = self.examples.margins(solution.neurons)
+        missed = ~chosen & (q < float(q[chosen].min()) - MISSED)
+        total = Solution(solution.neurons, solution.programs + programs, solution.steps + steps)
+        return State(chosen, weights, total, q, missed)
+
+    def _first(self, weights: Weights) -> Tensor:
         """The examples of smallest margin, as many of each class."""
         y = self.examples.y
         if len(y) <= SMALL:
             return torch.ones_like(y, dtype=torch.bool)
-        q = self.examples.margins(v.abs()[:, None] * W, v.sign())
+        q = self.examples.margins(Neurons.of(weights))
         chosen = torch.zeros_like(y, dtype=torch.bool)
         for sign in (1.0, -1.0):
             chosen[self._unlike(q, y == sign)[: int(FIRST_SHARE * len(y) / 2)]] = True
@@ -50,9 +88,7 @@ class WorkingSet:
         unlike = self._unlike(q, missed)
         if len(unlike) > left / 2:
             return torch.ones_like(missed)
-        added = torch.zeros_like(missed)
-        added[unlike] = True
-        return added
+        return torch.zeros_like(missed).index_fill(0, unlike, True)
 
     def _unlike(self, q: Tensor, among: Tensor) -> Tensor:
         """Examples by rising margin, none of them close in direction to one before it."""
@@ -68,10 +104,15 @@ class WorkingSet:
                 free &= ~close[i]
         return order[torch.tensor(kept, dtype=torch.long)]
 
-    def _solve(self, chosen: Tensor, W: Tensor, v: Tensor, pricing: float) -> tuple[Tensor, Tensor]:
-        rounds = ColumnGeneration(self.examples.take(chosen), self.watch)
-        U, signs = rounds.run(W, v, pricing)
-        self.count += rounds.count
-        self.steps += rounds.steps
-        alive = (U != 0).any(1)
-        return U[alive], signs[alive]
+
+def solve_on(examples: Examples, weights: Weights, pricing: float, watch: Watch) -> Solution:
+    """A KKT point of these examples from a network's patterns, its heaviest neurons first."""
+    W, v = weights
+    order = (v.abs() * W.norm(dim=1)).argsort(descending=True)
+    order = order[v[order] != 0]
+    pool = realised(examples.X @ W[order].T, v[order].sign(), examples.y).distinct()
+    generated = ColumnGeneration(examples, pool, pricing).run(watch)
+    state = ConvexConcave(examples, generated.columns, generated.solved).run(watch)
+    assert state.solved is not None
+    assert state.neurons is not None
+    return Solution(state.neurons.nonzero(), state.solved.programs, state.solved.steps)
