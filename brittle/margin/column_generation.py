@@ -38,6 +38,7 @@ class ColumnGeneration:
     examples: Examples
     pool: Columns
     pricing: float
+    watch: Watch
 
     def start(self) -> State:
         """A few columns for every example."""
@@ -59,11 +60,11 @@ class ColumnGeneration:
         chosen = state.chosen.index_fill(0, entering, True)
         return State(chosen, self.pool.take(chosen), solved)
 
-    def run(self, watch: Watch) -> State:
+    def run(self) -> State:
         """Rounds of pricing until the columns are complete, or there were enough."""
         state = self.start()
         for done in range(ROUNDS):
-            watch(Progress(SHARE_OF_WORK * done / ROUNDS, f"pricing, {len(state.columns)} columns"))
+            self.watch(Progress(SHARE_OF_WORK * done / ROUNDS, f"pricing, {len(state.columns)} columns"))
             state = self.step(state)
             if state.complete:
                 break

@@ -50,6 +50,7 @@ class ConvexConcave:
     examples: Examples
     columns: Columns
     last: SolvedMaster | None
+    watch: Watch
 
     def start(self) -> State:
         """Before the first master."""
@@ -71,11 +72,12 @@ class ConvexConcave:
         tolerance = max(0.1 * state.tolerance, LOOSE) if few else state.tolerance
         return replace(state, columns=corrected.columns.distinct(), tolerance=tolerance)
 
-    def run(self, watch: Watch) -> State:
+    def run(self) -> State:
         """Until Newton converged, or there were enough masters."""
         state = self.start()
         for taken in range(ROUNDS):
-            watch(Progress(BEGUN + SHARE_OF_WORK * taken / ROUNDS, f"linearising, {len(state.columns)} columns"))
+            share = BEGUN + SHARE_OF_WORK * taken / ROUNDS
+            self.watch(Progress(share, f"linearising, {len(state.columns)} columns"))
             state = self.step(state)
             if state.done:
                 break

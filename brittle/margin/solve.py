@@ -95,7 +95,7 @@ def solve(
     X, weights = homogeneous(network, data, biases)
     examples = gather(X, data.y)
     require_classified(weights.margins(X, data.y))
-    solution = WorkingSetMethod(examples, pricing, watch).run(weights)
+    solution = WorkingSetMethod(examples, weights, pricing, watch).run()
     start = Neurons.of(weights).nonzero()
     point = as_network(solution.neurons, examples, biases) or as_network(start, examples, biases)
     assert point is not None

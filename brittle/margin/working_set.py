@@ -39,15 +39,16 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class WorkingSetMethod:
-    """KKT points on growing sets of examples, from a network that classifies all of them."""
+    """KKT points on growing sets of examples, from the weights of a network that classifies all of them."""
 
     examples: Examples
+    weights: Weights
     pricing: float
     watch: Watch
 
-    def start(self, weights: Weights) -> State:
+    def start(self) -> State:
         """Solved on the examples of smallest margin."""
-        return self._state(self._first(weights), weights, 0, 0)
+        return self._state(self._first(), self.weights, 0, 0)
 
     def step(self, state: State) -> State:
         """Solved again with what was missed, from the patterns of the solution and of all that went before."""
@@ -57,9 +58,9 @@ class WorkingSetMethod:
         weights = Weights(torch.cat([balanced.W, before.W]), torch.cat([balanced.v, before.v]))
         return self._state(chosen, weights, state.solution.programs, state.solution.steps)
 
-    def run(self, weights: Weights) -> Solution:
+    def run(self) -> Solution:
         """A KKT point for all examples."""
-        state = self.start(weights)
+        state = self.start()
         while not state.done:
             state = self.step(state)
         return state.solution
@@ -72,12 +73,12 @@ class WorkingSetMethod:
         total = Solution(solution.neurons, solution.programs + programs, solution.steps + steps)
         return State(chosen, weights, total, q, missed)
 
-    def _first(self, weights: Weights) -> Tensor:
+    def _first(self) -> Tensor:
         """The examples of smallest margin, as many of each class."""
         y = self.examples.y
         if len(y) <= SMALL:
             return torch.ones_like(y, dtype=torch.bool)
-        q = self.examples.margins(Neurons.of(weights))
+        q = self.examples.margins(Neurons.of(self.weights))
         chosen = torch.zeros_like(y, dtype=torch.bool)
         for sign in (1.0, -1.0):
             chosen[self._unlike(q, y == sign)[: int(FIRST_SHARE * len(y) / 2)]] = True
@@ -111,8 +112,8 @@ def solve_on(examples: Examples, weights: Weights, pricing: float, watch: Watch)
     order = (v.abs() * W.norm(dim=1)).argsort(descending=True)
     order = order[v[order] != 0]
     pool = realised(examples.X @ W[order].T, v[order].sign(), examples.y).distinct()
-    generated = ColumnGeneration(examples, pool, pricing).run(watch)
-    state = ConvexConcave(examples, generated.columns, generated.solved).run(watch)
+    generated = ColumnGeneration(examples, pool, pricing, watch).run()
+    state = ConvexConcave(examples, generated.columns, generated.solved, watch).run()
     assert state.solved is not None
     assert state.neurons is not None
     return Solution(state.neurons.nonzero(), state.solved.programs, state.solved.steps)

@@ -24,13 +24,13 @@ def started(data, width=60, seed=0, until=None):
 
 def assert_kkt(point, data, tolerance=1e-9, biases=True):
     """The four conditions, from the network alone."""
-    found = residual(point.network, data, biases=biases)
+    kkt = residual(point.network, data, biases=biases)
     assert point.status is Status.SOLVED
-    assert found.stationarity <= tolerance
-    assert found.complementarity <= tolerance
-    assert found.balance <= tolerance
-    assert found.norm_gap <= tolerance
-    assert (found.multipliers >= 0).all()
+    assert kkt.stationarity <= tolerance
+    assert kkt.complementarity <= tolerance
+    assert kkt.balance <= tolerance
+    assert kkt.norm_gap <= tolerance
+    assert (kkt.multipliers >= 0).all()
     assert float(point.network.margins(data.X, data.y).min()) == pytest.approx(1, abs=1e-12)
 
 
