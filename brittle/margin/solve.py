@@ -1,6 +1,5 @@
 """A KKT point of the max-margin problem from any network that classifies the data, without training."""
 
-import enum
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
@@ -19,24 +19,6 @@ from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 
-class Status(enum.Enum):
-    """How far the solver came; `advice` says what to do about it."""
-
-    SOLVED = "solved"
-    INACCURATE = "inaccurate"
-
-    @property
-    def advice(self) -> str:
-        return _ADVICE[self]
-
-
-_ADVICE = {
-    Status.SOLVED: "a KKT point to rounding error",
-    Status.INACCURATE: "near a KKT point only: read the residual before relying on it; examples that nearly coincide "
-    "are the usual cause, so merge them or start from another network",
-}
-
-
 @dataclass(frozen=True, eq=False)
 class KKTPoint(Result):
     """A network scaled to min q = 1, with its residual measured from the weights alone. Another start may give another.
@@ -46,7 +28,7 @@ class KKTPoint(Result):
 
     network: TwoLayer
     residual: KKTResidual
-    status: Status
+    status: Ending
     rounds: int
     steps: int
     seconds: float
@@ -102,7 +84,7 @@ def solve(
     watch(Progress(0.95, "measuring the residual"))
     measured = residual(point, data, biases=biases)
     solved = max(measured.stationarity, measured.complementarity) <= tolerance
-    status = Status.SOLVED if solved else Status.INACCURATE
+    status = Ending.SOLVED if solved else Ending.INACCURATE
     return KKTPoint(point, measured, status, solution.programs, solution.steps, time.perf_counter() - began)
 
 
