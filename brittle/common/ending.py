@@ -13,6 +13,7 @@ class Ending(enum.StrEnum):
     advice: str
 
     def __new__(cls, word: str, advice: str) -> "Ending":
+        """A string that carries its advice."""
         member = str.__new__(cls, word)
         member._value_ = word
         member.advice = advice

@@ -76,7 +76,7 @@ class Arrow:
 
 @dataclass(frozen=True, eq=False)
 class FactoredArrow:
-    """An arrow with the Cholesky factors of its Schur complement (`head`) and blocks, and L⁻¹ cross of each block."""
+    """An arrow with Cholesky factors of its Schur complement (`head`) and `blocks`; `lifts`: L⁻¹ cross of those."""
 
     arrow: Arrow
     head: Tensor

@@ -36,6 +36,7 @@ class Candidate:
     slopes: Tensor
 
     def __len__(self) -> int:
+        """How many neurons."""
         return len(self.mu)
 
     def take(self, index: Tensor) -> "Candidate":

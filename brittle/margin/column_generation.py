@@ -20,9 +20,9 @@ SHARE_OF_WORK = 0.3  # for the progress bar
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The columns in use, where they stand in the pool (`chosen`, a mask), and the last master, perhaps of fewer.
+    """chosen: a mask of the pool; columns: those that it takes; solved: the last master, perhaps of fewer columns.
 
-    `complete`: no column of the pool improves on them.
+    complete: no column of the pool improves on them.
     """
 
     chosen: Tensor
@@ -33,7 +33,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class ColumnGeneration:
-    """Columns of the pool that no other one improves by more than a share `pricing`."""
+    """Columns of the pool that no other one improves by more than a share `pricing`, for these examples.
+
+    `watch` is told of every round.
+    """
 
     examples: Examples
     pool: Columns

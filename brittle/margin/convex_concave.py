@@ -23,9 +23,9 @@ BEGUN, SHARE_OF_WORK = 0.3, 0.6  # for the progress bar
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """The columns of the next master and the gap to solve it to; the last master and its neurons, once there is one.
+    """columns: of the next master; tolerance: its gap; solved and neurons: the last master and what it gave, if any.
 
-    `done`: the neurons are those of a KKT point, or nothing better is to be had.
+    done: the neurons are those of a KKT point, or nothing better is to be had.
     """
 
     columns: Columns
@@ -36,7 +36,7 @@ class State:
 
 
 class Finish(NamedTuple):
-    """Where Newton's method got to; `corrected`: with other patterns than it began with."""
+    """The candidate that Newton's method got to, whether it converged, and whether its patterns had to be corrected."""
 
     candidate: Candidate
     converged: bool
@@ -45,7 +45,10 @@ class Finish(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConvexConcave:
-    """Masters of rising accuracy from these columns, then Newton; `last` is the master that was solved before them."""
+    """Masters of rising accuracy on these examples from these columns, then Newton.
+
+    `last` is the master that was solved before them; `watch` is told of every one.
+    """
 
     examples: Examples
     columns: Columns

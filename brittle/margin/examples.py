@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError
+from brittle.margin.groups import first_of_each
 from brittle.margin.neurons import Neurons
 
 
@@ -32,8 +33,7 @@ def gather(X: Tensor, y: Tensor) -> Examples:
     distinct, group = torch.unique(X, dim=0, return_inverse=True)
     if len(distinct) < len(X):
         _require_one_label(len(distinct), group, y)
-        first = torch.full((len(distinct),), len(X), dtype=torch.long)
-        keep = first.scatter_reduce(0, group, torch.arange(len(X)), "amin").sort().values
+        keep = first_of_each(group).sort().values
         X, y = X[keep], y[keep]
     K = X @ X.T
     unit = float(K.diagonal().mean())
@@ -41,6 +41,7 @@ def gather(X: Tensor, y: Tensor) -> Examples:
 
 
 def _require_one_label(count: int, group: Tensor, y: Tensor) -> None:
+    """No group of equal examples carries both labels."""
     total = torch.zeros(count, dtype=y.dtype).index_add_(0, group, y)
     size = torch.zeros(count, dtype=y.dtype).index_add_(0, group, torch.ones_like(y))
     mixed = torch.nonzero(total.abs() != size)[:, 0]

@@ -27,7 +27,7 @@ class Direction(NamedTuple, Generic[V]):
 
 @dataclass(frozen=True, eq=False)
 class Iterate(Generic[V]):
-    """Values x > 0 and duals z > 0 after so many steps; `gap` is what has to fall, infinite until it is measured."""
+    """values: x > 0; duals: z > 0; gap: what has to fall, infinite until it is measured; steps: how many led here."""
 
     values: V
     duals: V
@@ -118,4 +118,5 @@ def longest_step(values: Iterable[Tensor], steps: Iterable[Tensor]) -> float:
 
 
 def _mapped(function: Callable[..., Tensor], first: V, *others: V) -> V:
+    """A function of vectors, family by family."""
     return type(first)(*map(function, first, *others))

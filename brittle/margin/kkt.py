@@ -70,29 +70,26 @@ def residual(
     X, weights = homogeneous(network, data, biases)
     q = weights.margins(X, data.y)
     require_classified(q)
-    scale = q.min().sqrt()
-    W, v = weights = Weights(weights.W / scale, weights.v / scale)
+    W, v = weights = weights.divided(float(q.min()) ** 0.5)
     q = q / q.min()
     square = float(W.square().sum() + v.square().sum())
     on_margin = q <= 1 + margin_tolerance
     problem = stationarity_problem(X[on_margin], data.y[on_margin], weights, kink_tolerance)
-    lam, s = explanation = _explain(problem, square)
-    rows = problem.kinks[:, 0]
-    multipliers = torch.zeros_like(q)
-    multipliers[on_margin] = lam
-    kinks = problem.kinks.clone()
-    kinks[:, 0] = torch.nonzero(on_margin)[:, 0][rows]
+    lam, s = best = _explain(problem, square)
+    rows, neurons = problem.kinks.T
+    indices = torch.nonzero(on_margin)[:, 0]
+    total = float(lam.sum())
     return KKTResidual(
-        stationarity=problem.misfit(explanation).norm / square**0.5,
-        complementarity=float(multipliers @ (q - 1) / lam.sum()) if float(lam.sum()) > 0 else 0.0,
+        stationarity=problem.misfit(best).norm / square**0.5,
+        complementarity=float(lam @ (q[on_margin] - 1)) / total if total > 0 else 0.0,
         normalised_margin=1 / square,
         share_on_margin=float((q <= ON_MARGIN).double().mean()),
-        multipliers=multipliers,
+        multipliers=torch.zeros_like(q).index_copy(0, indices, lam),
         on_margin=on_margin,
-        kinks=kinks,
+        kinks=torch.stack([indices[rows], neurons], 1),
         slopes=torch.where(lam[rows] > 0, s / lam[rows].clamp(min=1e-300), 0.0),
         balance=float((v.abs() - W.norm(dim=1)).abs().max()) / square**0.5,
-        norm_gap=abs(square - 2 * float(lam.sum())) / square,
+        norm_gap=abs(square - 2 * total) / square,
         kink_tolerance=kink_tolerance,
         margin_tolerance=margin_tolerance,
         biases=biases,

@@ -40,7 +40,10 @@ def linearise(master: RestrictedMaster, iterate: Iterate[Inequalities]) -> "Line
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """Newton's equations at one iterate; k (G, n) = c K, `gap` the larger of duality gap and errors, relatively."""
+    """Newton's equations of a master at one iterate.
+
+    k (G, n) = c K; errors: what the step is to remove; gap: the larger of duality gap and errors, relatively.
+    """
 
     master: RestrictedMaster
     iterate: Iterate[Inequalities]
@@ -108,7 +111,7 @@ def _batches(side: Side) -> Iterator[slice]:
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """Cholesky factors of the Schur complement in λ (`head`) and of each batch of blocks."""
+    """The system with Cholesky factors of its Schur complement in λ (`head`) and of each batch of `blocks`."""
 
     system: Linearised
     head: Tensor

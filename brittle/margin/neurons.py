@@ -16,6 +16,10 @@ class Weights(NamedTuple):
         """q (n,) on the rows x̃ of X (n, d) with labels y (n,)."""
         return y * ((X @ self.W.T).relu_() @ self.v)
 
+    def divided(self, number: float) -> "Weights":
+        """Every weight divided by a number."""
+        return Weights(self.W / number, self.v / number)
+
 
 @dataclass(frozen=True, eq=False)
 class Neurons:
@@ -42,7 +46,7 @@ class Neurons:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Neurons, and what they took: convex programs and interior-point steps."""
+    """neurons, and what they took: programs (convex ones) and steps of the interior point."""
 
     neurons: Neurons
     programs: int

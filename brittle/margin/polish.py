@@ -30,7 +30,7 @@ class ActiveBounds(NamedTuple):
 
 
 class Descent(NamedTuple):
-    """Where a least-squares step led; `blocked`: it met a bound on the way."""
+    """x: where a least-squares step led; blocked: it met a bound on the way."""
 
     x: ArrowVector
     blocked: bool
@@ -46,7 +46,10 @@ class Pulls(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A point and its bounds; the best point so far and the norm of its misfit; steps in a row that gained little."""
+    """x and its bounds; best: the best point so far; least: the norm of its misfit; stalls: steps that gained little.
+
+    done: there is nothing left to gain.
+    """
 
     x: ArrowVector
     bounds: ActiveBounds

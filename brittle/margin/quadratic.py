@@ -49,7 +49,10 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Linearised:
-    """Newton's equations at one iterate; `errors` is the gradient of the Lagrangian there."""
+    """Newton's equations for an arrow at one iterate.
+
+    errors: the gradient of the Lagrangian; gap: complementarity, and what the errors may be worth.
+    """
 
     arrow: Arrow
     iterate: Iterate[Inequalities]
@@ -64,7 +67,7 @@ class Linearised:
 
 @dataclass(frozen=True, eq=False)
 class Factored:
-    """Newton's equations with a factored matrix."""
+    """The system, and its matrix factored."""
 
     system: Linearised
     matrix: FactoredArrow

@@ -72,6 +72,7 @@ class RestrictedMaster:
         return torch.cat([side.other.repeat(len(side.patterns)) for side in self.sides])
 
     def _side(self, sign: float) -> Side:
+        """The columns of one sign."""
         own, other = (torch.nonzero(self.y == s)[:, 0] for s in (sign, -sign))
         positive = int((self.columns.signs > 0).sum())
         rows = slice(0, positive) if sign > 0 else slice(positive, len(self.columns))

@@ -21,9 +21,14 @@ from brittle.settings import Data
 
 @dataclass(frozen=True, eq=False)
 class KKTPoint(Result):
-    """A network scaled to min q = 1, with its residual measured from the weights alone. Another start may give another.
+    """A KKT point that a start led to; another start may lead to another.
 
-    `rounds` counts convex programs, `steps` interior-point steps.
+    network: scaled to min q = 1
+    residual: measured from the weights alone
+    status: SOLVED, or INACCURATE if the residual exceeds the tolerance
+    rounds: convex programs that were solved
+    steps: interior-point steps in all of them
+    seconds: from the call to the answer
     """
 
     network: TwoLayer
@@ -35,17 +40,21 @@ class KKTPoint(Result):
 
     @property
     def neurons(self) -> int:
+        """The network's width."""
         return self.network.width
 
     @property
     def multipliers(self) -> Tensor:
+        """λ (n,), for the network as it is."""
         return self.residual.multipliers
 
     @property
     def normalised_margin(self) -> float:
+        """γ = min q / ‖θ‖²."""
         return self.residual.normalised_margin
 
     def to_json(self) -> dict[str, object]:
+        """Everything but the weights, which belong in a network file."""
         return {
             **self.residual.to_json(),
             "neurons": self.neurons,

@@ -15,7 +15,10 @@ from brittle.margin.restricted_master import Inequalities, RestrictedMaster
 
 @dataclass(frozen=True, eq=False)
 class SolvedMaster:
-    """A restricted master with its solution; programs and steps count those of the masters before it as well."""
+    """A restricted master of these examples and its solution, the best iterate.
+
+    programs, steps: how many masters and interior-point steps there were, those of the masters before it included.
+    """
 
     examples: Examples
     master: RestrictedMaster

@@ -39,7 +39,10 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class WorkingSetMethod:
-    """KKT points on growing sets of examples, from the weights of a network that classifies all of them."""
+    """KKT points on growing sets of examples, from the weights of a network that classifies all of them.
+
+    pricing: the share by which a pattern that was left out may improve the norm; watch: is told of every program.
+    """
 
     examples: Examples
     weights: Weights
