@@ -46,8 +46,8 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def trained_row(method: str, network: TwoLayer, data: Data, seconds: float, steps: int) -> Row:
-    found = residual(network, data, margin_tolerance=math.inf)
-    return row(method, seconds, steps, found.stationarity, found.complementarity, found.normalised_margin, WIDTH)
+    kkt = residual(network, data, margin_tolerance=math.inf)
+    return row(method, seconds, steps, kkt.stationarity, kkt.complementarity, kkt.normalised_margin, WIDTH)
 
 
 def row(method: str, seconds: float, steps: int, epsilon: float, delta: float, margin: float, neurons: int) -> Row:
@@ -83,15 +83,15 @@ def measure(name: str, seed: int, depth: float, recipe_steps: int | None) -> lis
     early, begun = timed(lambda: Flow(until=LogLoss(-3)).train(start, data))
     rows.append(trained_row("flow to -3 (start)", early.network, data, begun, early.gradient_evaluations))
     point, seconds = timed(lambda: solve(early.network, data))
-    found = residual(point.network, data)
+    kkt = residual(point.network, data)
     rows.append(
         row(
             "solve",
             seconds,
             point.steps,
-            found.stationarity,
-            found.complementarity,
-            found.normalised_margin,
+            kkt.stationarity,
+            kkt.complementarity,
+            kkt.normalised_margin,
             point.neurons,
         )
     )
@@ -118,10 +118,10 @@ def main() -> None:
     steps, rows = options.recipe_steps, []
     for name in options.cases:
         for seed in range(options.seeds):
-            found = measure(name, seed, options.depth, None if options.full_recipe else steps)
-            steps = steps or found[0]["steps"]
-            rows += found
-            for entry in found:
+            case = measure(name, seed, options.depth, None if options.full_recipe else steps)
+            steps = steps or case[0]["steps"]
+            rows += case
+            for entry in case:
                 show(entry)
     if options.json:
         text = json.dumps([{k: None if v != v else v for k, v in entry.items()} for entry in rows], indent=2)

@@ -8,6 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "brittle"
 ORDER = [
     "common",
+    "geometry",
     "settings",
     "networks",
     "training",

@@ -14,7 +14,7 @@ from torch import Generator
 from brittle.attacks import MinimumNorm, Universal, signed_means
 from brittle.common.errors import InputError
 from brittle.experiments.base import Experiment, Params, Point
-from brittle.margin import Status, solve
+from brittle.margin import Ending, solve
 from brittle.networks import NearestNeighbour, Network, PyTorch, TwoLayer, clustered, linear_model
 from brittle.settings import Clusters, Data
 from brittle.training import Flow, LogLoss, Loss
@@ -71,7 +71,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
     assert isinstance(begun, TwoLayer)
     found = solve(begun, data)
     point = {
-        "reached": found.status is Status.SOLVED,
+        "reached": found.status is Ending.SOLVED,
         "neurons": found.neurons,
         "stationarity": found.residual.stationarity,
         "share_on_margin": found.residual.share_on_margin,

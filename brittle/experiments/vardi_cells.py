@@ -11,7 +11,7 @@ import torch
 from brittle.attacks import Universal
 from brittle.common.errors import InputError
 from brittle.experiments.base import Experiment, Params, Point
-from brittle.margin import Status, solve
+from brittle.margin import Ending, solve
 from brittle.networks import Network, PyTorch, TwoLayer
 from brittle.settings import Data, Sphere
 from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
@@ -65,7 +65,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> Point:
     except InputError as error:
         return {"reached": False, "why": str(error)}
     return {
-        "reached": point.status is Status.SOLVED,
+        "reached": point.status is Ending.SOLVED,
         "stationarity": point.residual.stationarity,
         "neurons": point.neurons,
         "with_multiplier": float((point.multipliers > 0).double().mean()),

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.margin.groups import first_of_each
+
 
 @dataclass(frozen=True, eq=False)
 class Columns:
@@ -14,12 +16,15 @@ class Columns:
     patterns: Tensor
 
     def __len__(self) -> int:
+        """G."""
         return len(self.signs)
 
     def take(self, index: Tensor) -> "Columns":
+        """Some of the columns, by index or mask."""
         return Columns(self.signs[index], self.patterns[index])
 
     def joined(self, other: "Columns") -> "Columns":
+        """The distinct columns of both."""
         both = Columns(torch.cat([self.signs, other.signs]), torch.cat([self.patterns, other.patterns]))
         return both.distinct()
 
@@ -31,9 +36,7 @@ class Columns:
         """The index that `distinct` takes."""
         rows = torch.cat([self.signs[:, None], self.patterns], 1)
         _, group = torch.unique(rows, dim=0, return_inverse=True)
-        count = int(group.max()) + 1 if len(group) else 0
-        place = torch.full((count,), len(self), dtype=torch.long)
-        place = place.scatter_reduce(0, group, torch.arange(len(self)), "amin")
+        place = first_of_each(group)
         place = place[self.patterns[place].any(1)].sort().values
         return torch.cat([place[self.signs[place] > 0], place[self.signs[place] < 0]])
 

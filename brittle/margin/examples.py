@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError
+from brittle.margin.groups import first_of_each
+from brittle.margin.neurons import Neurons
 
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """X (n, d) distinct rows x̃, y (n,), K (n, n) = X Xᵀ / unit."""
+    """X (n, d) distinct rows x̃, y (n,), K (n, n) = X Xᵀ / unit, with `unit` the mean of ‖x̃_i‖² (0 if all are zero)."""
 
     X: Tensor
     y: Tensor
@@ -18,11 +20,12 @@ class Examples:
     unit: float
 
     def take(self, chosen: Tensor) -> "Examples":
+        """Some of the examples, in the same units."""
         return Examples(self.X[chosen], self.y[chosen], self.K[chosen][:, chosen], self.unit)
 
-    def margins(self, U: Tensor, signs: Tensor) -> Tensor:
-        """q (n,) of the neurons u_g = |v_g| w̃_g."""
-        return self.y * ((self.X @ U.T).relu_() @ signs)
+    def margins(self, neurons: Neurons) -> Tensor:
+        """q (n,) of these neurons."""
+        return self.y * ((self.X @ neurons.U.T).relu_() @ neurons.signs)
 
 
 def gather(X: Tensor, y: Tensor) -> Examples:
@@ -30,8 +33,7 @@ def gather(X: Tensor, y: Tensor) -> Examples:
     distinct, group = torch.unique(X, dim=0, return_inverse=True)
     if len(distinct) < len(X):
         _require_one_label(len(distinct), group, y)
-        first = torch.full((len(distinct),), len(X), dtype=torch.long)
-        keep = first.scatter_reduce(0, group, torch.arange(len(X)), "amin").sort().values
+        keep = first_of_each(group).sort().values
         X, y = X[keep], y[keep]
     K = X @ X.T
     unit = float(K.diagonal().mean())
@@ -39,6 +41,7 @@ def gather(X: Tensor, y: Tensor) -> Examples:
 
 
 def _require_one_label(count: int, group: Tensor, y: Tensor) -> None:
+    """No group of equal examples carries both labels."""
     total = torch.zeros(count, dtype=y.dtype).index_add_(0, group, y)
     size = torch.zeros(count, dtype=y.dtype).index_add_(0, group, torch.ones_like(y))
     mixed = torch.nonzero(total.abs() != size)[:, 0]

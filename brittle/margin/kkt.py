@@ -1,15 +1,18 @@
 """How far is a network from a KKT point of min ½‖θ‖² subject to y_i N(x_i) ≥ 1?"""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from brittle.common.errors import require
 from brittle.common.result import Result
-from brittle.margin.polish import polish
+from brittle.margin.arrow import ArrowVector
+from brittle.margin.neurons import Weights
+from brittle.margin.polish import Polish
 from brittle.margin.quadratic import Quadratic
-from brittle.margin.stationarity import Stationarity
+from brittle.margin.stationarity import Stationarity, stationarity_problem
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
@@ -20,20 +23,31 @@ ON_MARGIN = 1.1  # vardi2022 section 6: an example is on the margin if q ≤ 1.1
 class KKTResidual(Result):
     """How nearly the KKT conditions hold, measured after the network was scaled to min q = 1.
 
-    multipliers (n,), zero outside on_margin (n,); kinks (K, 2) pairs (example, neuron); slopes (K,), σ' there.
-    Every number is what these multipliers and slopes attain, never what a solver claims.
+    Every number is what the multipliers and slopes given here attain, never what a solver claims.
+
+    stationarity: ε = ‖θ - Σ λ_i g_i‖ / ‖θ‖
+    complementarity: δ = Σ λ_i (q_i - 1) / Σ λ_i
+    normalised_margin: γ = min q / ‖θ‖²
+    share_on_margin: of the examples, those with q ≤ 1.1 min q
+    multipliers (n,): λ, zero outside on_margin
+    on_margin (n,): the examples that may carry a multiplier
+    kinks (K, 2): pairs (example, neuron) whose slope is free
+    slopes (K,): σ' there
+    balance: max_j ||v_j| - ‖(w_j, b_j)‖| / ‖θ‖, zero at a KKT point
+    norm_gap: |‖θ‖² - 2 Σ λ_i| / ‖θ‖², zero at a KKT point
+    kink_tolerance, margin_tolerance, biases: as they were given
     """
 
-    stationarity: float  # ε = ‖θ - Σ λ_i g_i‖ / ‖θ‖
-    complementarity: float  # δ = Σ λ_i (q_i - 1) / Σ λ_i
-    normalised_margin: float  # γ = min q / ‖θ‖²
-    share_on_margin: float  # of the examples: q ≤ 1.1 min q
+    stationarity: float
+    complementarity: float
+    normalised_margin: float
+    share_on_margin: float
     multipliers: Tensor
     on_margin: Tensor
     kinks: Tensor
     slopes: Tensor
-    balance: float  # max_j ||v_j| - ‖(w_j, b_j)‖| / ‖θ‖, zero at a KKT point
-    norm_gap: float  # |‖θ‖² - 2 Σ λ_i| / ‖θ‖², zero at a KKT point
+    balance: float
+    norm_gap: float
     kink_tolerance: float
     margin_tolerance: float
     biases: bool
@@ -53,39 +67,44 @@ def residual(
     tolerance; with `inf` stationarity is the smallest over all multipliers, a lower bound. The slope at z_ij is free
     if |z_ij| ≤ kink_tolerance ‖(w_j, b_j)‖ ‖(x_i, 1)‖. Without biases, b is no parameter and must be zero.
     """
-    X, W, v = homogeneous(network, data, biases)
-    q = data.y * ((X @ W.T).relu_() @ v)
+    X, weights = homogeneous(network, data, biases)
+    q = weights.margins(X, data.y)
     require_classified(q)
-    scale = q.min().sqrt()
-    W, v, q = W / scale, v / scale, q / q.min()
+    W, v = weights = weights.divided(float(q.min()) ** 0.5)
+    q = q / q.min()
     square = float(W.square().sum() + v.square().sum())
     on_margin = q <= 1 + margin_tolerance
-    problem = stationarity_problem(X[on_margin], data.y[on_margin], W, v, kink_tolerance)
-    lam, s = _explain(problem, square)
-    rows = problem.kinks[:, 0]
-    multipliers = torch.zeros_like(q)
-    multipliers[on_margin] = lam
-    kinks = problem.kinks.clone()
-    kinks[:, 0] = torch.nonzero(on_margin)[:, 0][rows]
+    problem = stationarity_problem(X[on_margin], data.y[on_margin], weights, kink_tolerance)
+    lam, s = best = _explain(problem, square)
+    rows, neurons = problem.kinks.T
+    indices = torch.nonzero(on_margin)[:, 0]
+    total = float(lam.sum())
     return KKTResidual(
-        stationarity=problem.gap(lam, s)[0] / square**0.5,
-        complementarity=float(multipliers @ (q - 1) / lam.sum()) if float(lam.sum()) > 0 else 0.0,
+        stationarity=problem.misfit(best).norm / square**0.5,
+        complementarity=float(lam @ (q[on_margin] - 1)) / total if total > 0 else 0.0,
         normalised_margin=1 / square,
         share_on_margin=float((q <= ON_MARGIN).double().mean()),
-        multipliers=multipliers,
+        multipliers=torch.zeros_like(q).index_copy(0, indices, lam),
         on_margin=on_margin,
-        kinks=kinks,
+        kinks=torch.stack([indices[rows], neurons], 1),
         slopes=torch.where(lam[rows] > 0, s / lam[rows].clamp(min=1e-300), 0.0),
         balance=float((v.abs() - W.norm(dim=1)).abs().max()) / square**0.5,
-        norm_gap=abs(square - 2 * float(lam.sum())) / square,
+        norm_gap=abs(square - 2 * total) / square,
         kink_tolerance=kink_tolerance,
         margin_tolerance=margin_tolerance,
         biases=biases,
     )
 
 
-def homogeneous(network: TwoLayer, data: Data, biases: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """X̃ (n, d or d+1), W̃ (m, same) and v (m,): the network as N(x) = Σ v_j φ(w̃_j·x̃), checked."""
+class Homogeneous(NamedTuple):
+    """X (n, d or d+1) rows x̃, and the weights of N(x) = Σ v_j φ(w̃_j·x̃)."""
+
+    X: Tensor
+    weights: Weights
+
+
+def homogeneous(network: TwoLayer, data: Data, biases: bool) -> Homogeneous:
+    """The examples and the network without biases of their own, checked."""
     data.require_binary()
     network.check(data.X, data.y)
     require(network.homogeneous, f"the network has the output bias {float(network.c):g}; KKT points are about c = 0")
@@ -95,12 +114,14 @@ def homogeneous(network: TwoLayer, data: Data, biases: bool) -> tuple[Tensor, Te
     if not biases:
         largest = float(network.b.abs().max())
         require(largest == 0, f"biases=False, but the network has a bias of {largest:g}; b must be zero")
-        return data.X, network.W, network.v
+        return Homogeneous(data.X, Weights(network.W, network.v))
     ones = torch.ones(len(data), 1, dtype=torch.float64)
-    return torch.cat([data.X, ones], 1), torch.cat([network.W, network.b[:, None]], 1), network.v
+    W = torch.cat([network.W, network.b[:, None]], 1)
+    return Homogeneous(torch.cat([data.X, ones], 1), Weights(W, network.v))
 
 
 def require_classified(q: Tensor) -> None:
+    """Every margin is positive."""
     wrong = int((q <= 0).sum())
     require(
         wrong == 0,
@@ -109,22 +130,12 @@ def require_classified(q: Tensor) -> None:
     )
 
 
-def stationarity_problem(X: Tensor, y: Tensor, W: Tensor, v: Tensor, kink_tolerance: float) -> Stationarity:
-    Z = X @ W.T
-    close = Z.abs() <= kink_tolerance * X.norm(dim=1)[:, None] * W.norm(dim=1)
-    close &= (v != 0) & (W != 0).any(1)  # the slopes of a neuron that is zero change nothing
-    problem = Stationarity(X, y, W, v, Z, (Z > 0) & ~close, torch.zeros(0, 2, dtype=torch.long))
-    kinks = torch.nonzero(close)
-    kinks = kinks[problem.order(kinks)]
-    return Stationarity(X, y, W, v, Z, problem.active, kinks)
-
-
-def _explain(problem: Stationarity, square: float) -> tuple[Tensor, Tensor]:
+def _explain(problem: Stationarity, square: float) -> ArrowVector:
     """The multipliers λ and s = λσ' that explain θ best; `square` is ‖θ‖²."""
     typical = square / (2 * len(problem.y))
-    minimum = Quadratic(problem.arrow(), problem.right_side()).minimise(typical, tolerance=1e-13 * square)
+    minimum = Quadratic(problem.arrow(), problem.rhs()).minimise(typical, tolerance=1e-13 * square)
     lam, s, _ = minimum.values
-    s = torch.minimum(s, lam[problem.kinks[:, 0]])
-    if minimum.gap <= 1e-9 * problem.gap(lam, s)[0] ** 2:
-        return lam, s
-    return polish(problem, lam, s, square**0.5)
+    x = ArrowVector(lam, torch.minimum(s, lam[problem.kinks[:, 0]]))
+    if minimum.gap <= 1e-9 * problem.misfit(x).norm ** 2:
+        return x
+    return Polish(problem, square**0.5).run(x)

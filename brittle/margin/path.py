@@ -15,7 +15,14 @@ from brittle.training import Flow, LogLoss, Training
 
 @dataclass(frozen=True)
 class Moment(Result):
-    """A trained network at one log-loss. `stationarity` is the least over all multipliers, a lower bound."""
+    """A trained network on its way.
+
+    log_loss: where it is, ln L
+    stationarity: ε, the least over all multipliers, a lower bound
+    complementarity: δ of those multipliers
+    normalised_margin: γ = min q / ‖θ‖²
+    gradient_evaluations, seconds: what it took to get there
+    """
 
     log_loss: float
     stationarity: float
@@ -29,12 +36,12 @@ def moment(training: Training, data: Data) -> Moment:
     """The residual of a training's network."""
     network = training.network
     assert isinstance(network, TwoLayer)
-    found = residual(network, data, margin_tolerance=math.inf)
+    measured = residual(network, data, margin_tolerance=math.inf)
     return Moment(
         training.log_loss,
-        found.stationarity,
-        found.complementarity,
-        found.normalised_margin,
+        measured.stationarity,
+        measured.complementarity,
+        measured.normalised_margin,
         training.gradient_evaluations,
         training.seconds,
     )
@@ -50,9 +57,9 @@ def along_flow(network: TwoLayer, data: Data, log_losses: Sequence[float], flow:
         training = replace(flow or Flow(), until=LogLoss(value)).train(network, data)
         if not training.reached:
             break
-        found = moment(training, data)
-        evaluations, seconds = evaluations + found.gradient_evaluations, seconds + found.seconds
-        moments.append(replace(found, gradient_evaluations=evaluations, seconds=seconds))
+        reached = moment(training, data)
+        evaluations, seconds = evaluations + reached.gradient_evaluations, seconds + reached.seconds
+        moments.append(replace(reached, gradient_evaluations=evaluations, seconds=seconds))
         assert isinstance(training.network, TwoLayer)
         network = training.network
     return moments

@@ -1,6 +1,5 @@
 """A KKT point of the max-margin problem from any network that classifies the data, without training."""
 
-import enum
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,61 +7,54 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.margin.examples import Examples, gather
 from brittle.margin.kkt import KKTResidual, homogeneous, require_classified, residual
-from brittle.margin.working import Working
+from brittle.margin.neurons import Neurons
+from brittle.margin.working_set import WorkingSetMethod
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 
-class Status(enum.Enum):
-    """How far the solver came; `advice` says what to do about it."""
-
-    SOLVED = "solved"
-    INACCURATE = "inaccurate"
-
-    @property
-    def advice(self) -> str:
-        return _ADVICE[self]
-
-
-_ADVICE = {
-    Status.SOLVED: "a KKT point to rounding error",
-    Status.INACCURATE: "near a KKT point only: read the residual before relying on it; examples that nearly coincide "
-    "are the usual cause, so merge them or start from another network",
-}
-
-
 @dataclass(frozen=True, eq=False)
 class KKTPoint(Result):
-    """A network scaled to min q = 1, with its residual measured from the weights alone. Another start may give another.
+    """A KKT point that a start led to; another start may lead to another.
 
-    `rounds` counts convex programs, `steps` interior-point steps.
+    network: scaled to min q = 1
+    residual: measured from the weights alone
+    status: SOLVED, or INACCURATE if the residual exceeds the tolerance
+    rounds: convex programs that were solved
+    steps: interior-point steps in all of them
+    seconds: from the call to the answer
     """
 
     network: TwoLayer
     residual: KKTResidual
-    status: Status
+    status: Ending
     rounds: int
     steps: int
     seconds: float
 
     @property
     def neurons(self) -> int:
+        """The network's width."""
         return self.network.width
 
     @property
     def multipliers(self) -> Tensor:
+        """λ (n,), for the network as it is."""
         return self.residual.multipliers
 
     @property
     def normalised_margin(self) -> float:
+        """γ = min q / ‖θ‖²."""
         return self.residual.normalised_margin
 
     def to_json(self) -> dict[str, object]:
+        """Everything but the weights, which belong in a network file."""
         return {
             **self.residual.to_json(),
             "neurons": self.neurons,
@@ -91,46 +83,44 @@ def solve(
     require_positive("tolerance", tolerance)
     require_positive("pricing", pricing)
     began = time.perf_counter()
-    X, W, v = homogeneous(network, data, biases)
+    X, weights = homogeneous(network, data, biases)
     examples = gather(X, data.y)
-    require_classified(data.y * ((X @ W.T).relu_() @ v))
-    run = Working(examples, watch)
-    U, signs = run.run(W, v, pricing)
-    point = as_network(U, signs, examples, biases) or as_network(*neurons(W, v), examples, biases)
+    require_classified(weights.margins(X, data.y))
+    solution = WorkingSetMethod(examples, weights, pricing, watch).run()
+    start = Neurons.of(weights).nonzero()
+    point = as_network(solution.neurons, examples, biases) or as_network(start, examples, biases)
     assert point is not None
     watch(Progress(0.95, "measuring the residual"))
     measured = residual(point, data, biases=biases)
     solved = max(measured.stationarity, measured.complementarity) <= tolerance
-    status = Status.SOLVED if solved else Status.INACCURATE
-    return KKTPoint(point, measured, status, run.count, run.steps, time.perf_counter() - began)
+    status = Ending.SOLVED if solved else Ending.INACCURATE
+    return KKTPoint(point, measured, status, solution.programs, solution.steps, time.perf_counter() - began)
 
 
-def neurons(W: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """u_j = |v_j| w̃_j and the sign of every neuron that is not zero."""
-    U = v.abs()[:, None] * W
-    alive = (U != 0).any(1)
-    return U[alive], v[alive].sign()
-
-
-def as_network(U: Tensor, signs: Tensor, examples: Examples, biases: bool) -> TwoLayer | None:
-    """The neurons u_g = |v_g| w̃_g with balanced weights, scaled to min q = 1; None if they classify wrongly."""
-    least = float(examples.margins(U, signs).min())
+def as_network(neurons: Neurons, examples: Examples, biases: bool) -> TwoLayer | None:
+    """The neurons with balanced weights, scaled to min q = 1; None if they classify wrongly."""
+    least = float(examples.margins(neurons).min())
     if not least > 0:
         return None
-    root = (U.norm(dim=1) / least).sqrt()
-    W, v = U / (least * root)[:, None], signs * root
+    W, v = neurons.balanced(least)
     if biases:
         return TwoLayer(W[:, :-1].contiguous(), W[:, -1].contiguous(), v)
     return TwoLayer(W, torch.zeros_like(v), v)
 
 
 def solve_many(
-    networks: Iterable[TwoLayer], data: Data, *, biases: bool = True, **options: float
+    networks: Iterable[TwoLayer],
+    data: Data,
+    *,
+    biases: bool = True,
+    tolerance: float = 1e-9,
+    pricing: float = 0.05,
+    watch: Watch = silent,
 ) -> tuple[KKTPoint, ...]:
-    """The distinct KKT points that these networks lead to, the largest normalised margin first."""
+    """The distinct KKT points that networks lead to, the largest normalised margin first; options as for `solve`."""
     points: list[KKTPoint] = []
     for network in networks:
-        point = solve(network, data, biases=biases, **options)  # type: ignore[arg-type]
+        point = solve(network, data, biases=biases, tolerance=tolerance, pricing=pricing, watch=watch)
         if not any(same(point.network, other.network) for other in points):
             points.append(point)
     return tuple(sorted(points, key=lambda point: -point.normalised_margin))
@@ -144,4 +134,4 @@ def same(one: TwoLayer, other: TwoLayer, tolerance: float = 1e-6) -> bool:
     distances = torch.cdist(rows[0], rows[1], compute_mode="donot_use_mm_for_euclid_dist")
     size = float(rows[0].norm())
     nearest = distances.min(1)
-    return bool((nearest.values <= tolerance * size).all()) and len(nearest.indices.unique()) == one.width
+    return bool((nearest.values <= tolerance * size).all()) and len(torch.unique(nearest.indices)) == one.width

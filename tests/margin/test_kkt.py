@@ -40,14 +40,14 @@ def with_kinks(data, width, seed):
 def test_stationarity_agrees_with_two_other_solvers(seed, margin_tolerance):
     data = gaussian(5 + seed, 3, seed)
     network = with_kinks(data, 18, seed) if seed % 2 else fitted(data, 18, seed)
-    found = residual(network, data, margin_tolerance=margin_tolerance)
-    assert (len(found.kinks) > 0) == bool(seed % 2)
+    kkt = residual(network, data, margin_tolerance=margin_tolerance)
+    assert (len(kkt.kinks) > 0) == bool(seed % 2)
     cvxpy, vertices = (
         reference(network, data, margin_tolerance=margin_tolerance)
         for reference in (stationarity_by_cvxpy, stationarity_by_vertices)
     )
-    assert found.stationarity == pytest.approx(cvxpy, abs=1e-6)
-    assert found.stationarity == pytest.approx(vertices, abs=1e-10)
+    assert kkt.stationarity == pytest.approx(cvxpy, abs=1e-6)
+    assert kkt.stationarity == pytest.approx(vertices, abs=1e-10)
 
 
 def test_free_slopes_matter():
@@ -60,14 +60,14 @@ def test_free_slopes_matter():
 
 @pytest.mark.parametrize(("dim", "examples"), [(2, 2), (8, 8), (30, 10), (60, 60)])
 def test_the_closed_form_is_a_kkt_point_with_biases(dim, examples):
-    found = residual(*closed_form(dim, examples))
-    assert found.stationarity < 1e-10
-    assert found.complementarity < 1e-10
-    assert found.balance < 1e-10
-    assert found.norm_gap < 1e-10
+    kkt = residual(*closed_form(dim, examples))
+    assert kkt.stationarity < 1e-10
+    assert kkt.complementarity < 1e-10
+    assert kkt.balance < 1e-10
+    assert kkt.norm_gap < 1e-10
     share = examples / dim
     bias = share / (2 * (1 + share))
-    torch.testing.assert_close(found.slopes, torch.full_like(found.slopes, bias / (1 - bias)), atol=1e-9, rtol=0)
+    torch.testing.assert_close(kkt.slopes, torch.full_like(kkt.slopes, bias / (1 - bias)), atol=1e-9, rtol=0)
 
 
 def test_the_smaller_norm_network_is_a_kkt_point_without_biases_only():
@@ -83,18 +83,18 @@ def test_a_perturbed_network_gives_what_was_put_in():
         dead = torch.zeros(1, 12, dtype=torch.float64)
         bias = torch.full((1,), -size, dtype=torch.float64)
         W, b, v = torch.cat([network.W, dead]), torch.cat([network.b, bias]), torch.cat([network.v, bias * 0])
-        found = residual(TwoLayer(W, b, v), data)
+        kkt = residual(TwoLayer(W, b, v), data)
         norm = float(network.squared_norm + size**2) ** 0.5
-        assert found.stationarity == pytest.approx(size / norm, rel=1e-6)
+        assert kkt.stationarity == pytest.approx(size / norm, rel=1e-6)
 
 
 def test_imbalance_is_seen():
     network, data = closed_form(12, 12)
     tilted = TwoLayer(network.W * 1.1, network.b * 1.1, network.v / 1.1)
-    found = residual(tilted, data)
-    assert found.balance > 0.05
-    assert found.stationarity > 0.05
-    assert found.normalised_margin < residual(network, data).normalised_margin
+    kkt = residual(tilted, data)
+    assert kkt.balance > 0.05
+    assert kkt.stationarity > 0.05
+    assert kkt.normalised_margin < residual(network, data).normalised_margin
 
 
 @settings(max_examples=15)
@@ -108,10 +108,10 @@ def test_scale_rotation_and_order_do_not_matter(seed, factor):
     order, neurons = torch.randperm(9, generator=rng), torch.randperm(20, generator=rng)
     turned = Data((data.X @ Q)[order], data.y[order])
     moved = TwoLayer((network.W @ Q)[neurons], network.b[neurons], network.v[neurons]).scaled(factor)
-    found = residual(moved, turned, margin_tolerance=0.2)
-    assert found.stationarity == pytest.approx(expected.stationarity, abs=1e-7)
-    assert found.normalised_margin == pytest.approx(expected.normalised_margin, rel=1e-9)
-    assert found.share_on_margin == expected.share_on_margin
+    kkt = residual(moved, turned, margin_tolerance=0.2)
+    assert kkt.stationarity == pytest.approx(expected.stationarity, abs=1e-7)
+    assert kkt.normalised_margin == pytest.approx(expected.normalised_margin, rel=1e-9)
+    assert kkt.share_on_margin == expected.share_on_margin
 
 
 @settings(max_examples=15)
@@ -119,25 +119,25 @@ def test_scale_rotation_and_order_do_not_matter(seed, factor):
 def test_the_residual_is_attained_and_never_below_the_distance(seed):
     data = gaussian(7, 3, seed)
     network = with_kinks(data, 16, seed)
-    found = residual(network, data, margin_tolerance=0.5)
-    assert (found.multipliers >= 0).all()
-    assert ((found.slopes >= 0) & (found.slopes <= 1)).all()
-    assert (found.multipliers[~found.on_margin] == 0).all()
-    assert 0 <= found.complementarity <= 0.5
-    assert found.stationarity == pytest.approx(attained(network, data, found), rel=1e-9)
-    assert found.stationarity >= stationarity_by_vertices(network, data, margin_tolerance=0.5) - 1e-12
+    kkt = residual(network, data, margin_tolerance=0.5)
+    assert (kkt.multipliers >= 0).all()
+    assert ((kkt.slopes >= 0) & (kkt.slopes <= 1)).all()
+    assert (kkt.multipliers[~kkt.on_margin] == 0).all()
+    assert 0 <= kkt.complementarity <= 0.5
+    assert kkt.stationarity == pytest.approx(attained(network, data, kkt), rel=1e-9)
+    assert kkt.stationarity >= stationarity_by_vertices(network, data, margin_tolerance=0.5) - 1e-12
 
 
-def attained(network, data, found):
+def attained(network, data, kkt):
     """‖θ - Σ λ_i g_i‖/‖θ‖ at the reported multipliers and slopes, through autograd."""
     network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
     slopes = (network.preactivations(data.X) > 0).double()
-    slopes[found.kinks[:, 0], found.kinks[:, 1]] = found.slopes
+    slopes[kkt.kinks[:, 0], kkt.kinks[:, 1]] = kkt.slopes
     theta = [p.clone().requires_grad_() for p in (network.W, network.b, network.v)]
     W, b, v = theta
     hidden = data.X @ W.T + b
     frozen = (slopes * hidden) @ network.v + hidden.detach().relu() @ v
-    gradients = torch.autograd.grad((found.multipliers * data.y * frozen).sum(), theta)
+    gradients = torch.autograd.grad((kkt.multipliers * data.y * frozen).sum(), theta)
     square = sum(float((p.detach() - g).square().sum()) for p, g in zip(theta, gradients, strict=True))
     return (square / float(network.squared_norm)) ** 0.5
 
@@ -146,9 +146,9 @@ def test_the_margin_set_is_the_papers():
     data = gaussian(30, 3, 0)
     network = fitted(data, 60, 0)
     q = network.margins(data.X, data.y)
-    found = residual(network, data)
-    assert found.share_on_margin == float((q <= 1.1 * q.min()).double().mean())
-    assert found.normalised_margin == pytest.approx(float(q.min() / network.squared_norm))
+    kkt = residual(network, data)
+    assert kkt.share_on_margin == float((q <= 1.1 * q.min()).double().mean())
+    assert kkt.normalised_margin == pytest.approx(float(q.min() / network.squared_norm))
 
 
 def test_every_multiplier_allowed_is_a_lower_bound():
@@ -162,8 +162,8 @@ def test_zero_neurons_change_nothing():
     network, data = closed_form(6, 6)
     zero = torch.zeros(3, dtype=torch.float64)
     W = torch.cat([network.W, torch.zeros(3, 6, dtype=torch.float64)])
-    found = residual(TwoLayer(W, torch.cat([network.b, zero]), torch.cat([network.v, zero])), data)
-    assert found.stationarity < 1e-10
+    kkt = residual(TwoLayer(W, torch.cat([network.b, zero]), torch.cat([network.v, zero])), data)
+    assert kkt.stationarity < 1e-10
 
 
 def test_single_precision_networks_are_measured_in_double():

@@ -4,11 +4,11 @@ import cvxpy as cp
 import pytest
 import torch
 
-from brittle.margin.arrow import Arrow, Block
+from brittle.margin.arrow import Arrow, ArrowVector, Block
 from brittle.margin.columns import Columns, realised
 from brittle.margin.examples import gather
-from brittle.margin.master import Master
-from brittle.margin.pricing import lengths
+from brittle.margin.pricing import reduced_costs
+from brittle.margin.solved_master import solve_master
 from tests.margin.reference import fitted, gaussian, generator, smallest_norm
 
 
@@ -24,45 +24,45 @@ def program(seed, examples=9, dim=5, width=20):
 @pytest.mark.parametrize("seed", range(6))
 def test_the_dual_interior_point_agrees_with_a_cone_solver(seed):
     examples, columns = program(seed)
-    solved = Master(examples.K, examples.y, columns).solve(1e-9)
-    norm = float(solved.values[0].sum()) / examples.unit**0.5
+    solved = solve_master(examples, columns, 1e-9).iterate
+    norm = float(solved.values.lam.sum()) / examples.unit**0.5
     assert norm == pytest.approx(smallest_norm(examples.X, examples.y, columns), rel=1e-6)
-    assert float(solved.duals[4].sum()) == pytest.approx(float(solved.values[0].sum()), rel=1e-7)
+    assert float(solved.duals.slack.sum()) == pytest.approx(float(solved.values.lam.sum()), rel=1e-7)
 
 
 def test_columns_that_classify_nothing_show_as_unbounded_multipliers():
     examples, columns = program(0)
     patterns = columns.patterns.clone()
     patterns[:, 0] = 0
-    solved = Master(examples.K, examples.y, Columns(columns.signs, patterns).distinct()).solve(1e-6)
-    assert float(solved.values[0][0]) > 1e3 * float(solved.values[0][1:].median())
+    solved = solve_master(examples, Columns(columns.signs, patterns).distinct(), 1e-6).iterate
+    assert float(solved.values.lam[0]) > 1e3 * float(solved.values.lam[1:].median())
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_pricing_finds_the_shortest_vectors(seed):
     examples, columns = program(seed)
     lam = torch.rand(len(examples.y), generator=generator(seed), dtype=torch.float64)
-    found = lengths(examples.K, examples.y, lam, columns, limit=0.0, rounds=4000)
+    lengths = 1 - reduced_costs(examples.K, examples.y, lam, columns, below=1.0, steps=4000)
     rows = examples.X.numpy() / examples.unit**0.5
     for g in range(0, len(columns), 3):
         other = (examples.y != columns.signs[g]).numpy()
         t = cp.Variable(int(other.sum()), nonneg=True)
         vector = (columns.patterns[g] * lam).numpy() @ rows - t @ rows[other]
         shortest = cp.Problem(cp.Minimize(cp.norm(vector)), [t <= lam.numpy()[other]]).solve(solver=cp.CLARABEL)
-        assert float(found[g]) == pytest.approx(shortest, abs=1e-5)
-        assert float(found[g]) >= shortest - 1e-6
+        assert float(lengths[g]) == pytest.approx(shortest, abs=1e-5)
+        assert float(lengths[g]) >= shortest - 1e-6
 
 
 def test_priced_columns_lower_the_norm():
     examples, columns = program(1, examples=16)
     half = columns.take(torch.arange(len(columns)) % 2 == 0)
-    solved = Master(examples.K, examples.y, half).solve(1e-8)
-    length = lengths(examples.K, examples.y, solved.values[0], columns, limit=1.0)
-    worse = length <= 1 + 1e-6
-    assert (length[::2] <= 1 + 1e-4).all()
-    more = half.joined(columns.take(~worse))
+    solved = solve_master(examples, half, 1e-8).iterate
+    costs = reduced_costs(examples.K, examples.y, solved.values.lam, columns, below=0.0)
+    entering = costs < -1e-6
+    assert (costs[::2] >= -1e-4).all()
+    more = half.joined(columns.take(entering))
     assert len(more) > len(half)
-    assert float(Master(examples.K, examples.y, more).solve(1e-8).values[0].sum()) < float(solved.values[0].sum())
+    assert float(solve_master(examples, more, 1e-8).iterate.values.lam.sum()) < float(solved.values.lam.sum())
 
 
 def test_columns_are_kept_once_and_positive_first():
@@ -87,7 +87,7 @@ def test_an_arrow_is_the_matrix_that_it_stands_for():
         part = slice(4 + 2 * g, 6 + 2 * g)
         H[part, part], H[part, :4], H[:4, part] = arrow.blocks[0].own[g], cross[g], cross[g].T
     x = torch.randn(8, generator=rng, dtype=torch.float64)
-    torch.testing.assert_close(torch.cat(arrow.apply(x[:4], x[4:])), H @ x)
+    torch.testing.assert_close(torch.cat(arrow.apply(ArrowVector(x[:4], x[4:]))), H @ x)
     diagonal, low, high = torch.rand(4, generator=rng).double(), torch.rand(4).double(), torch.rand(4).double()
     for k, i in enumerate(index.flatten().tolist()):
         e = torch.zeros(8, dtype=torch.float64)
@@ -95,5 +95,5 @@ def test_an_arrow_is_the_matrix_that_it_stands_for():
         H += high[k] * torch.outer(e, e)
         H[4 + k, 4 + k] += low[k]
     H[range(4), range(4)] += diagonal
-    solved = torch.cat(arrow.factor(diagonal, low, high).solve(x[:4], x[4:]))
+    solved = torch.cat(arrow.factor(diagonal, low, high).solve(ArrowVector(x[:4], x[4:])))
     torch.testing.assert_close(solved, torch.linalg.solve(H, x))

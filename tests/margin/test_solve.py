@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle import InputError
-from brittle.margin import Status, residual, solve, solve_many
+from brittle.margin import Ending, residual, solve, solve_many
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Clusters, Data, Grid25, Line7, Sphere
 from brittle.training import Accuracy, Flow, LogLoss
@@ -24,13 +24,13 @@ def started(data, width=60, seed=0, until=None):
 
 def assert_kkt(point, data, tolerance=1e-9, biases=True):
     """The four conditions, from the network alone."""
-    found = residual(point.network, data, biases=biases)
-    assert point.status is Status.SOLVED
-    assert found.stationarity <= tolerance
-    assert found.complementarity <= tolerance
-    assert found.balance <= tolerance
-    assert found.norm_gap <= tolerance
-    assert (found.multipliers >= 0).all()
+    kkt = residual(point.network, data, biases=biases)
+    assert point.status is Ending.SOLVED
+    assert kkt.stationarity <= tolerance
+    assert kkt.complementarity <= tolerance
+    assert kkt.balance <= tolerance
+    assert kkt.norm_gap <= tolerance
+    assert (kkt.multipliers >= 0).all()
     assert float(point.network.margins(data.X, data.y).min()) == pytest.approx(1, abs=1e-12)
 
 
@@ -135,13 +135,13 @@ def test_near_duplicates_are_solved_or_said(distance):
     point = solve(fitted(data, 100, 2), data)
     error = max(point.residual.stationarity, point.residual.complementarity)
     assert error <= 1e-6
-    assert (point.status is Status.SOLVED) == (error <= 1e-9)
+    assert (point.status is Ending.SOLVED) == (error <= 1e-9)
 
 
 def test_the_status_does_not_hide_what_was_missed():
     data = gaussian(14, 10, 2)
     point = solve(fitted(data, 100, 2), data, tolerance=1e-30)
-    assert point.status is Status.INACCURATE
+    assert point.status is Ending.INACCURATE
     assert "residual" in point.status.advice
 
 

@@ -1,0 +1,47 @@
+"""The point of a polyhedron that is nearest to the origin: Lawson and Hanson's reduction to non-negative least squares.
+
+min ‖δ‖ subject to Aδ ≥ h. With E = [Aᵀ; hᵀ] and e the last unit vector, the residual r = e - Eν of min ‖Eν - e‖ over
+ν ≥ 0 gives δ = -r_{1..d} / r_{d+1}; it vanishes exactly where there is no such δ.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+Floats = NDArray[np.float64]
+EMPTY = 1e-12  # residual below which the polyhedron is taken for empty
+ITERATIONS = 30  # per inequality, ten times scipy's own limit
+
+
+class LeastDistance(NamedTuple):
+    """point (d,): the shortest δ, or None where there is none; `lower`: what ‖δ‖ is at least.
+
+    `lower` = h·ν/‖Aᵀν‖ holds for any ν ≥ 0, and so does not depend on the accuracy of the least squares.
+    """
+
+    point: Floats | None
+    lower: float
+
+    @property
+    def distance(self) -> float:
+        """‖δ‖, infinite where there is none."""
+        return float("inf") if self.point is None else float(np.linalg.norm(self.point))
+
+
+def least_distance(A: Floats, h: Floats) -> LeastDistance:
+    """The shortest δ with Aδ ≥ h, for A (k, d) and h (k,)."""
+    lengths = np.linalg.norm(A, axis=1)
+    lengths[lengths == 0] = 1.0
+    A, h = A / lengths[:, None], h / lengths
+    scale = h.max(initial=0.0)
+    if scale <= 0:
+        return LeastDistance(np.zeros(A.shape[1]), 0.0)
+    target = np.append(np.zeros(A.shape[1]), 1.0)
+    nu, misfit = nnls(np.vstack([A.T, h / scale]), target, maxiter=ITERATIONS * len(h))
+    if misfit < EMPTY:
+        return LeastDistance(None, float("inf"))
+    normal, lift = A.T @ nu, float(h @ nu)
+    size = float(np.linalg.norm(normal))
+    return LeastDistance(normal * (scale / (1 - lift / scale)), max(lift, 0.0) / size if size > 0 else 0.0)
