@@ -10,7 +10,7 @@ from brittle.cli.console import emit, fields_table, say, watching
 from brittle.cli.options import DataFile, JsonFile, NetworkFile, OutFile, Seed
 from brittle.common.errors import require
 from brittle.margin import residual, solve
-from brittle.networks import TwoLayer, load_network, save_network
+from brittle.networks import TwoLayer, as_two_layer, load_network, save_network
 from brittle.settings import Data, load_data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -42,8 +42,7 @@ def kkt(
     if out is not None:
         require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
     network, data = load_network(network_file), load_data(data_file)
-    require(isinstance(network, TwoLayer), f"{network_file}: KKT points are about two-layer networks with one output")
-    assert isinstance(network, TwoLayer)
+    network = as_two_layer(network, f"{network_file}: a KKT point")
     if solve_for:
         with watching("kkt") as watch:
             point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)

@@ -68,7 +68,6 @@ def cluster_data(params: Params) -> Data:
 
 def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
     begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data).network
-    assert isinstance(begun, TwoLayer)
     found = solve(begun, data)
     point = {
         "reached": found.status is Ending.SOLVED,
@@ -81,7 +80,6 @@ def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
 
 def after_flow(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
     training = Flow(until=Loss(1e-30)).train(start, data)
-    assert isinstance(training.network, TwoLayer)
     point = {
         "reached": training.reached,
         "neurons": training.network.width,

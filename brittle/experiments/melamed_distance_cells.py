@@ -15,6 +15,7 @@ from brittle.experiments.images import KINDS, missing
 from brittle.networks import Deep, PyTorch
 from brittle.settings import Data, Subspace, principal
 from brittle.training import Descent, Logistic, Loss, Margin, Regime, Steps, Training
+from brittle.training.span import Span
 
 SIDES = ("free", "on", "off")
 
@@ -36,7 +37,6 @@ class DistanceCells(Experiment):
             data.dim, [params["width"]] * 2, rng, outputs=outputs
         )
         training = trained_in_span(regime(data), start, data, rng)
-        assert isinstance(training.network, Deep)
         chosen = _right(training.network, data, params["points"], rng)
         point: Point = {"reached": training.reached, "taken": training.steps, "accuracy": training.accuracy}
         for side in SIDES if training.reached else ():
@@ -78,18 +78,16 @@ def regime(data: Data) -> Regime:
     return Descent(until=(Loss(0.1), Steps(50_000)), loss=Logistic(), rate=0.1, batch=128)
 
 
-def trained_in_span(regime: Regime, start: Deep, data: Data, rng: Generator) -> Training:
+def trained_in_span(regime: Regime, start: Deep, data: Data, rng: Generator) -> Training[Deep]:
     """Descent moves the first layer within the span of the data alone (melamed2023 A.2): it is trained there.
 
     The result is the same as in all of R^d, at the cost of as many columns as the span has.
     """
     basis = span(data)
-    inside = start.with_first_layer(start.weights[0] @ basis)
-    training = regime.train(inside, Data(data.X @ basis, data.y), rng)
-    found = training.network
-    assert isinstance(found, Deep)
-    first = start.weights[0] + (found.weights[0] - inside.weights[0]) @ basis.T
-    return replace(training, network=start.moved(found.with_first_layer(first).layers))
+    inner = Span(basis, data.X @ basis)
+    inside = inner.inside(start)
+    training = regime.train(inside, Data(inner.coordinates, data.y), rng)
+    return replace(training, network=inner.joined(start, inside, training.network))
 
 
 def span(data: Data) -> Tensor:

@@ -12,7 +12,7 @@ from brittle.attacks import Universal
 from brittle.common.errors import InputError
 from brittle.experiments.base import Experiment, Params, Point
 from brittle.margin import Ending, solve
-from brittle.networks import Network, PyTorch, TwoLayer
+from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data, Sphere
 from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
 
@@ -59,7 +59,6 @@ def after_flow(start: TwoLayer, data: Data) -> Point:
 def at_kkt_point(start: TwoLayer, data: Data) -> Point:
     """The start is walked to log-loss -3 only: its activation patterns are all that the solver takes from it."""
     begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data)
-    assert isinstance(begun.network, TwoLayer)
     try:
         point = solve(begun.network, data)
     except InputError as error:
@@ -73,11 +72,10 @@ def at_kkt_point(start: TwoLayer, data: Data) -> Point:
     }
 
 
-def _margin_set(network: Network, data: Data) -> Point:
+def _margin_set(network: TwoLayer, data: Data) -> Point:
     """The examples on the margin, and the smallest c at which x - y c z/‖z‖ flips them all at once."""
     found = Universal(margin_slack=SLACK).run(network, data)
     margins = network.margins(data.X, data.y)
-    assert isinstance(network, TwoLayer)
     norm = math.sqrt(float(network.squared_norm))
     return {
         "examples": len(data),
@@ -90,7 +88,7 @@ def _margin_set(network: Network, data: Data) -> Point:
     }
 
 
-def recipe_iterations(training: Training, recipe: Recipe | None = None) -> int:
+def recipe_iterations(training: Training[TwoLayer], recipe: Recipe | None = None) -> int:
     """How many iterations the paper's schedule needs to get there.
 
     In its own time t flow has d ln L/dt = -L‖∇ ln L‖², and ‖∇ ln L‖ ≈ 2 ln(1/L)/‖θ‖ by Euler's identity once the

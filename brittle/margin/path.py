@@ -32,11 +32,9 @@ class Moment(Result):
     seconds: float
 
 
-def moment(training: Training, data: Data) -> Moment:
+def moment(training: Training[TwoLayer], data: Data) -> Moment:
     """The residual of a training's network."""
-    network = training.network
-    assert isinstance(network, TwoLayer)
-    measured = residual(network, data, margin_tolerance=math.inf)
+    measured = residual(training.network, data, margin_tolerance=math.inf)
     return Moment(
         training.log_loss,
         measured.stationarity,
@@ -60,6 +58,5 @@ def along_flow(network: TwoLayer, data: Data, log_losses: Sequence[float], flow:
         reached = moment(training, data)
         evaluations, seconds = evaluations + reached.gradient_evaluations, seconds + reached.seconds
         moments.append(replace(reached, gradient_evaluations=evaluations, seconds=seconds))
-        assert isinstance(training.network, TwoLayer)
         network = training.network
     return moments

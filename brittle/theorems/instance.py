@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from brittle.common.errors import require
-from brittle.networks import Network, TwoLayer
+from brittle.networks import Network, TwoLayer, as_two_layer
 from brittle.settings import Data
 from brittle.theorems.multipliers import Multipliers, multipliers
 
@@ -38,9 +38,8 @@ class Instance:
         """The network, for theorems about two layers."""
         about = "this theorem is about a two-layer ReLU network with one output"
         require(self.network is not None, f"{about}: give one beside the data")
-        require(isinstance(self.network, TwoLayer), f"{about}, and the network is a {type(self.network).__name__}")
-        assert isinstance(self.network, TwoLayer)
-        return self.network
+        assert self.network is not None
+        return as_two_layer(self.network, "this theorem")
 
     @cached_property
     def smallest_margin(self) -> float:

@@ -37,7 +37,6 @@ def _trained(data: Data, rng: Generator) -> TwoLayer:
         start = PyTorch().draw(data.columns, width, rng)
         training = Flow(until=Margin(0.1)).train(start, data)
         if training.reached:
-            assert isinstance(training.network, TwoLayer)
             return training.network
     raise InputError(f"gradient flow did not separate the {len(data)} examples ({training.message})")
 

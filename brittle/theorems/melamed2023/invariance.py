@@ -48,9 +48,7 @@ class Retrained(Theorem):
         descent = Descent(
             Steps(self.steps), Logistic("sum"), rate=self.rate, batch=self.batch, layers="first", biases=False
         )
-        network = descent.train(start, data, torch.Generator().manual_seed(0)).network
-        assert isinstance(network, TwoLayer)
-        return network
+        return descent.train(start, data, torch.Generator().manual_seed(0)).network
 
 
 def start_of(instance: Instance) -> TwoLayer:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Generator
 
 from brittle.margin import residual
-from brittle.networks import PyTorch, TwoLayer
+from brittle.networks import PyTorch
 from brittle.settings import Sphere
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
@@ -70,7 +70,6 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
     def witness(self, instance: Instance) -> Witness:
         training = Flow(until=LogLoss(self.until), loss=self._loss).train(instance.two_layer, instance.data)
         end = training.network
-        assert isinstance(end, TwoLayer)
         falls, gaps = _falls(training.path), [_gap(point) for point in training.path]
         ends = (instance.two_layer, end)
         before, after = (residual(network, instance.data, margin_tolerance=SLACK) for network in ends)
