@@ -11,6 +11,7 @@ from torch import Generator, Tensor, nn
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
+from brittle.geometry import unit_rows
 from brittle.networks import Network, as_network
 from brittle.settings import Data
 
@@ -134,12 +135,11 @@ class Attack(ABC, Generic[Outcome]):
         raw = torch.where(sound[:, None], attempt.perturbations, 0.0)
         perturbations = target.clip(raw)
         success = target.network.margins(target.X + perturbations, target.y) < 0
-        lengths = attempt.direction.norm(dim=1, keepdim=True)
         return self.result(  # type: ignore[return-value]
             perturbations=perturbations,
             norms=perturbations.norm(dim=1),
             success=success,
-            direction=torch.where(lengths > 0, attempt.direction / torch.where(lengths > 0, lengths, 1.0), 0.0),
+            direction=unit_rows(attempt.direction),
             raw=raw,
             clipped=(raw != perturbations).any(1),
             **attempt.further,

@@ -5,10 +5,10 @@ Each takes the network and the examples that z is made for, and returns z (dim,)
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.geometry import unit_rows
 from brittle.networks import Network, as_two_layer
 from brittle.settings import Data
 
@@ -48,15 +48,13 @@ def signed_gradients(network: Network, data: Data) -> Tensor:
     """Σ_i y_i ∇(y_i N)(x_i)/‖·‖, the mean direction in which N rises."""
     data.require_binary()
     gradients = network.margin_gradients(data.X, data.y)
-    lengths = gradients.norm(dim=1, keepdim=True)
-    return data.y @ torch.where(lengths > 0, gradients / lengths, 0.0)
+    return data.y @ unit_rows(gradients)
 
 
 def falling_gradients(network: Network, data: Data) -> Tensor:
     """-Σ_i ∇margin(x_i)/‖·‖: for unsigned perturbations x + c·z/‖z‖, of any number of classes."""
     gradients = network.margin_gradients(data.X, data.y)
-    lengths = gradients.norm(dim=1, keepdim=True)
-    return -torch.where(lengths > 0, gradients / lengths, 0.0).sum(0)
+    return -unit_rows(gradients).sum(0)
 
 
 DIRECTIONS: dict[str, Direction] = {

@@ -11,6 +11,7 @@ from brittle.attacks.flips import first_flip, step_past
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require_count, require_positive
 from brittle.common.progress import Progress
+from brittle.geometry import unit_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class PGD(Attack[PGDResult]):
     def _cut(self, target: Target, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """The exact lengths of the flips along the rays through δ, infinite where there is none, and those rays."""
         lengths = delta.norm(dim=1, keepdim=True)
-        rays = delta / torch.where(lengths > 0, lengths, 1.0)
+        rays = unit_rows(delta)
         X, y = target.X[rows], target.y[rows]
         limits = torch.minimum(target.limits(rays, self.limit, rows), lengths[:, 0] * (1 + 1e-9))
         flips = first_flip(target.network, X, y, rays, limits)
@@ -95,8 +96,7 @@ class PGD(Attack[PGDResult]):
         best, least = delta, target.network.margins(X, y).double()
         for _ in range(self.steps):
             gradients = self.subspace.project(target.network.margin_gradients(X + delta, y).double())
-            lengths = gradients.norm(dim=1, keepdim=True)
-            step = (self.pace / self.steps * budgets)[:, None] * gradients / torch.where(lengths > 0, lengths, 1.0)
+            step = (self.pace / self.steps * budgets)[:, None] * unit_rows(gradients)
             delta = self._back(target, rows, delta - step, budgets)
             margins = target.network.margins(X + delta, y).double()
             better = margins < least

@@ -9,6 +9,7 @@ from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.flips import first_flip_of_right, step_past
 from brittle.attacks.restriction import FREE, Restriction
 from brittle.common.errors import require
+from brittle.geometry import unit_rows
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ class Ray(Attack[AttackResult]):
 
 def along(target: Target, rays: Tensor, limit: float | Tensor) -> Attempt:
     """The shortest flip along each ray and its `sizes` (n,): perturbation 0 and size infinity where there is none."""
-    lengths = rays.norm(dim=1, keepdim=True)
-    rays = torch.where(lengths > 0, rays / torch.where(lengths > 0, lengths, 1.0), 0.0)
+    rays = unit_rows(rays)
     limits = target.limits(rays, limit)
     right = (target.margins >= 0).nonzero()[:, 0]
     X, y, rays_right, limits = target.X[right], target.y[right], rays[right], limits[right]

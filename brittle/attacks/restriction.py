@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.geometry import rank_of
 from brittle.settings import Data
 
 
@@ -70,4 +71,4 @@ def _orthonormal(basis: Tensor) -> Tensor:
     if torch.allclose(gram, torch.eye(len(gram), dtype=gram.dtype), rtol=0, atol=1e-14):
         return basis
     left, values, _ = torch.linalg.svd(basis, full_matrices=False)
-    return left[:, values > 1e-12 * values[:1].sum()]
+    return left[:, : rank_of(values)]

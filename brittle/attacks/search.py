@@ -13,6 +13,7 @@ from brittle.attacks.pgd import PGD
 from brittle.attacks.pieces import EPSILON, rays_at_once, windows
 from brittle.attacks.restriction import Restriction
 from brittle.attacks.two_layer_projection import DEPTH, Fold
+from brittle.geometry import unit_rows
 from brittle.networks import Layered, TwoLayer
 
 PIVOTS = 100
@@ -40,10 +41,10 @@ class Search:
         rows = (self.norms > 0).nonzero()[:, 0]
         X, y, delta, norms = self.target.X[rows], self.target.y[rows], probes[rows], self.norms[rows]
         few = norms.isinf() | (X.shape[1] <= FEW_DIMENSIONS)
-        self._try(rows[few], _unit(self.subspace.project(delta[few])), norms[few])
+        self._try(rows[few], unit_rows(self.subspace.project(delta[few])), norms[few])
         sizes, rays = torch.where(norms.isfinite(), norms, X.norm(dim=1) + 1)[:, None], torch.zeros_like(X)
         for _ in range(steps):
-            rays = -_unit(self.subspace.project(self.target.network.margin_gradients(X + delta, y).double()))
+            rays = -unit_rows(self.subspace.project(self.target.network.margin_gradients(X + delta, y).double()))
             delta = sizes * rays
         self._try(rows, rays, self.norms[rows])
 
@@ -58,7 +59,7 @@ class Search:
         low, high = self.target.bounds
         for excess in (1.01, 2.0, 1e9):
             goals = projected_in_box(gradients, -excess * margins, low - X, high - X)
-            self._try(rows, _unit(goals), self.norms[rows])
+            self._try(rows, unit_rows(goals), self.norms[rows])
 
     def walk(self) -> None:
         """Small steps downhill in the ball of the shortest known flip, and the ray to where they lead."""
@@ -69,9 +70,9 @@ class Search:
         delta = torch.zeros_like(X)
         for _ in range(steps):
             gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
-            delta = delta - 2 / steps * norms * _unit(gradients)
+            delta = delta - 2 / steps * norms * unit_rows(gradients)
             delta = delta * (norms / delta.norm(dim=1, keepdim=True).clamp(min=1e-300)).clamp(max=1)
-        self._try(rows, _unit(delta), self.norms[rows])
+        self._try(rows, unit_rows(delta), self.norms[rows])
 
     def seek(self) -> None:
         """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
@@ -99,12 +100,12 @@ class Search:
             delta = delta - above * gradients / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
             if self.subspace.free:  # clipping would leave a subspace
                 delta = self.target.clip(delta, rows)
-        self._try(rows, _unit(torch.where(delta.isfinite().all(1, keepdim=True), delta, 0.0)), self.norms[rows])
+        self._try(rows, unit_rows(torch.where(delta.isfinite().all(1, keepdim=True), delta, 0.0)), self.norms[rows])
 
     def descend(self) -> None:
         """Go from every flip to the shortest point of the plane that touches the margin there."""
         rows = self._found()
-        self._try(rows, _unit(self._linearised(rows)), self.norms[rows])
+        self._try(rows, unit_rows(self._linearised(rows)), self.norms[rows])
 
     def shorten(self, rounds: int, tolerance: float) -> Tensor:
         """Improve the shortest flips until nothing helps; returns what is proved about them, 0 where nothing is."""
@@ -176,7 +177,7 @@ class Search:
             if not len(left):
                 break
             before = self.norms[rows[left]]
-            self._try(rows[left], _unit(here[left] + share * (goals[left] - here[left])), before)
+            self._try(rows[left], unit_rows(here[left] + share * (goals[left] - here[left])), before)
             moved[left] = self.norms[rows[left]] < before
         return moved
 
@@ -207,11 +208,6 @@ class Search:
         if self.target.bounds is not None:  # the box may end just where the margin is zero
             better[better.clone()] = self._past(rows[better], rays[better], flips[better])[1]
         self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
-
-
-def _unit(vectors: Tensor) -> Tensor:
-    lengths = vectors.norm(dim=1, keepdim=True)
-    return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
 
 
 def projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:

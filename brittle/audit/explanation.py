@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from brittle.common.result import Result
+from brittle.geometry import Basis
 from brittle.networks import Layered, Network
 from brittle.settings import Data
 
@@ -44,18 +45,13 @@ def explain(network: Network, data: Data, basis: Tensor, perturbations: Tensor |
     )
 
 
-def off(vectors: Tensor, basis: Tensor) -> Tensor:
-    """The part of every row that is orthogonal to the basis."""
-    return vectors - (vectors @ basis) @ basis.T
-
-
 def share_off(vectors: Tensor, basis: Tensor) -> float:
     """Mean share of the squared length off the subspace, over rows that are not zero."""
     squares = vectors.square().sum(1)
     some = squares > 0
     if not some.any():
         return 0.0
-    return float((off(vectors[some], basis).square().sum(1) / squares[some]).mean())
+    return float((Basis(basis).off(vectors[some]).square().sum(1) / squares[some]).mean())
 
 
 def without_off_subspace_weights(network: Layered, basis: Tensor) -> Layered:
@@ -65,7 +61,7 @@ def without_off_subspace_weights(network: Layered, basis: Tensor) -> Layered:
 
 
 def _on(W: Tensor, basis: Tensor) -> Tensor:
-    return ((W.double() @ basis) @ basis.T).to(W)
+    return Basis(basis).project(W.double()).to(W)
 
 
 def _untouched(network: Layered, data: Data, basis: Tensor) -> tuple[float | None, float | None]:
@@ -78,9 +74,9 @@ def _untouched(network: Layered, data: Data, basis: Tensor) -> tuple[float | Non
     W, W0 = network.weights[0], network.start.weights[0]
     start_off = W0 - _on(W0, basis)
     signals = network.neuron_gradients(data.X, network.margin_weights(data.X, data.y)).double()
-    now = signals @ off(W.double(), basis)
-    then = signals @ off((_on(W, basis) + start_off).double(), basis)
-    return _explained(off(W.double(), basis), start_off.double()), _explained(now, then)
+    now = signals @ Basis(basis).off(W.double())
+    then = signals @ Basis(basis).off((_on(W, basis) + start_off).double())
+    return _explained(Basis(basis).off(W.double()), start_off.double()), _explained(now, then)
 
 
 def _explained(now: Tensor, start: Tensor) -> float | None:

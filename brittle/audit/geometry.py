@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from brittle.common.result import Result
+from brittle.geometry import rank_of
 from brittle.settings import Data
 
-RANK_TOLERANCE = 1e-10  # relative to the largest singular value
 LARGEST_GRAM = 4000  # examples whose pairwise angles are measured; more are sampled evenly
 MOST_CLUSTERS = 12
 CLUSTER_DIRECTIONS = 30  # leading singular directions in which groups are looked for: k means span fewer than k
@@ -45,7 +45,7 @@ class Geometry(Result):
 def geometry(data: Data) -> Geometry:
     X, y = data.X, data.y
     scale, Vh = _spectrum(X)
-    rank = _rank(scale)
+    rank = rank_of(scale)
     centred, _ = _spectrum(X - X.mean(0))
     norms = torch.linalg.vector_norm(X, dim=1)
     product, cosine = _largest_products(X, data.dim)
@@ -58,7 +58,7 @@ def geometry(data: Data) -> Geometry:
         dim=data.dim,
         rank=rank,
         codimension=data.columns - rank,
-        affine_rank=_rank(centred),
+        affine_rank=rank_of(centred),
         effective_dimensions={f"{share:.0%}": _effective(centred, share) for share in SHARES},
         norm_mean=float(norms.mean()),
         norm_spread=float(norms.max() / norms.min()) if norms.min() > 0 else float("inf"),
@@ -78,10 +78,6 @@ def _spectrum(X: Tensor) -> tuple[Tensor, Tensor]:
     """Singular values and right singular vectors."""
     _, scale, Vh = torch.linalg.svd(X, full_matrices=False)
     return scale, Vh
-
-
-def _rank(scale: Tensor) -> int:
-    return int((scale > RANK_TOLERANCE * scale[0]).sum()) if scale[0] > 0 else 0
 
 
 def _effective(scale: Tensor, share: float) -> int:

@@ -1,5 +1,7 @@
 """Mathematics that several rooms share: no networks, no data sets."""
 
+from brittle.geometry.basis import Basis, rank_of
 from brittle.geometry.least_distance import LeastDistance, least_distance
+from brittle.geometry.vectors import largest_product, unit_rows
 
-__all__ = ["LeastDistance", "least_distance"]
+__all__ = ["Basis", "LeastDistance", "largest_product", "least_distance", "rank_of", "unit_rows"]

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.geometry import largest_product
 from brittle.networks.two_layer import TwoLayer
 
 RELATIVE = 1e-9
@@ -41,7 +42,7 @@ def nearly_orthogonal(X: Tensor, y: Tensor, coherence: float | None = None) -> C
     of y_i. The paper promises half of that.
     """
     X, y, d = _checked(X, y, "examples")
-    measured = _coherence(X) / d
+    measured = largest_product(X) / d
     require(measured < 1 - RELATIVE, "two examples are parallel: the construction needs |x_i·x_j| ≤ c d with c < 1")
     c = measured if coherence is None else coherence
     require(0 <= c < 1, f"coherence is {c!r}; it must be at least 0 and less than 1")
@@ -64,7 +65,7 @@ def clustered(means: Tensor, labels: Tensor, noise: float = 0.0) -> Construction
     means, labels, d = _checked(means, labels, "means")
     require(noise >= 0 and math.isfinite(noise), f"noise is {noise!r}; it must be a finite number of at least 0")
     require(noise == 0 or d > 1, f"the means have squared norm {d:.6g}; noise needs more than 1 (the dimension)")
-    p = _coherence(means)
+    p = largest_product(means)
     t = noise * math.log(d) / math.sqrt(d) if noise else 0.0
     message = f"max |μ_i·μ_j| + σ√d ln d is {p / d + t:.6g} d; the construction needs at most d/4"
     require(p + t * d <= d / 4 * (1 + RELATIVE), message)
@@ -143,14 +144,9 @@ def _checked(X: Tensor, y: Tensor, name: str, tolerance: float = SINGLE) -> tupl
     return X, y, low**2
 
 
-def _coherence(X: Tensor) -> float:
-    """max_{i≠j} |x_i·x_j|"""
-    return float((X @ X.T).fill_diagonal_(0).abs().max())
-
-
 def _checked_orthogonal(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor, float]:
     X, y, d = _checked(X, y, "examples", RELATIVE)
-    p = _coherence(X)
+    p = largest_product(X)
     require(p <= RELATIVE * d, f"max |x_i·x_j| is {p:.6g}; orthogonal examples are needed")
     require(float(y.min()) < 0 < float(y.max()), "all labels are equal; both are needed")
     return X, y, d

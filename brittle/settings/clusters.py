@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_between, require_count
+from brittle.geometry import largest_product
 from brittle.settings.base import Data, Setting, Truth
 from brittle.settings.checks import require_dim, require_room
 from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
@@ -72,7 +73,7 @@ class Clusters(Setting):
         y, held = self.mean_labels[cluster], len(X) > examples
         truth = Truth(
             dim=self.dim,
-            coherence=_largest_product(means) if self.random_means else 0.0,
+            coherence=largest_product(means) if self.random_means else 0.0,
             means=means,
             mean_labels=self.mean_labels,
             cluster=cluster[:examples],
@@ -81,8 +82,3 @@ class Clusters(Setting):
         )
         X_test, y_test = (X[examples:], y[examples:]) if held else (None, None)
         return Data(X[:examples], y[:examples], X_test, y_test, truth)
-
-
-def _largest_product(means: Tensor) -> float:
-    gram = means @ means.T
-    return gram.fill_diagonal_(0).abs().max().item()

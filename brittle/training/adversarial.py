@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
+from brittle.geometry import unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.networks.two_layer import TwoLayer
@@ -71,7 +72,7 @@ def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
     for _ in range(regime.inner_steps):
         uphill = -network.margin_gradients(X, data.y).to(start)
         if regime.normalised:
-            uphill = uphill / uphill.norm(dim=1, keepdim=True).clamp(min=1e-300)
+            uphill = unit_rows(uphill)
         else:
             uphill = uphill * regime.loss.log_slopes(network.margins(X, data.y).to(start)).exp()[:, None]
         moved = X + regime.inner_length * uphill - start

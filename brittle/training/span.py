@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TypeVar
 
-import torch
 from torch import Tensor
 
+from brittle.geometry import Basis
 from brittle.networks.layered import Layered
 
 Kind = TypeVar("Kind", bound=Layered)
@@ -20,12 +20,8 @@ class Span:
 
     @classmethod
     def of(cls, X: Tensor) -> "Span":
-        """From the singular value decomposition, which also reveals the rank."""
-        U, s, Vt = torch.linalg.svd(X, full_matrices=False)
-        rank = int((s > s[0] * max(X.shape) * torch.finfo(X.dtype).eps).sum())
-        basis = Vt[:rank].T.clone()
-        basis[(X == 0).all(0)] = 0  # a feature that is always zero is off the span exactly, not to rounding
-        return cls(basis, U[:, :rank] * s[:rank])
+        span = Basis.spanning(X)
+        return cls(span.vectors, span.coordinates(X))
 
     def inside(self, network: Kind) -> Kind:
         """The network as the span sees it: its first layer takes r coordinates."""

@@ -5,9 +5,10 @@ import math
 import pytest
 import torch
 
-from brittle.audit.explanation import explain, off, share_off, without_off_subspace_weights
+from brittle.audit.explanation import explain, share_off, without_off_subspace_weights
 from brittle.audit.geometry import geometry
 from brittle.audit.regime import training_regime
+from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
 
@@ -85,7 +86,7 @@ def test_untouched_weights_are_told_from_trained_ones(rng):
     basis = data.truth.basis
     start = Kaiming().draw(30, 50, rng)
     step = torch.randn(start.W.shape, generator=rng, dtype=torch.float64)
-    inside = start.trained(start.W + step - off(step, basis), start.b, start.v)
+    inside = start.trained(start.W + Basis(basis).project(step), start.b, start.v)
     found = explain(inside, data, basis, None)
     assert found.initial_share_of_weights_off == pytest.approx(1)
     assert found.initial_share_of_gradient_off == pytest.approx(1)

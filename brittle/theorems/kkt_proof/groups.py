@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from brittle.geometry import largest_product
 from brittle.settings import Data
 from brittle.theorems.kkt_proof.constants import ProofConstants
 
@@ -50,8 +51,7 @@ class Groups(ABC):
     @cached_property
     def coherence(self) -> float:
         """p = max |<μ_q, μ_r>| over q ≠ r."""
-        gram = self.centres @ self.centres.T
-        return float(gram.fill_diagonal_(0).abs().max())
+        return largest_product(self.centres)
 
     @property
     def rarer(self) -> int:

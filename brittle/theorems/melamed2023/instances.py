@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Generator, Tensor
 
+from brittle.geometry import Basis
 from brittle.networks import Kaiming, TwoLayer
 from brittle.settings import Data, Subspace
 from brittle.settings.span import bartlett
@@ -17,7 +18,6 @@ from brittle.training import Logistic, Steps
 from brittle.training.descent import Descent
 
 ON_SUBSPACE = 1e-9  # relative
-RANK = 1e-10  # singular values below this share of the largest count as zero
 
 
 @dataclass(frozen=True)
@@ -101,10 +101,7 @@ class OffSubspace:
         basis = self.instance.data.truth.basis
         if basis is not None:
             return basis
-        decomposition = torch.linalg.svd(self.instance.data.X, full_matrices=False)
-        sizes: Tensor = decomposition.S
-        directions: Tensor = decomposition.Vh
-        return directions[sizes > RANK * sizes[0]].T
+        return Basis.spanning(self.instance.data.X).vectors
 
     @property
     def dim(self) -> int:

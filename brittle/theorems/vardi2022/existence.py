@@ -10,6 +10,7 @@ from scipy.stats import beta
 from torch import Generator
 
 from brittle.attacks import MinimumNorm
+from brittle.geometry import largest_product
 from brittle.networks import Network
 from brittle.settings import Data, Orthogonal, Sphere
 from brittle.theorems.base import Failures, LikelyClaim, Theorem
@@ -111,7 +112,7 @@ class SphereIsNearlyOrthogonal(LikelyClaim, id="vardi2022/L3.1"):
     def witness(self, instance: Instance) -> Witness:
         n, d = len(instance.data), instance.data.dim
         X = torch.nn.functional.normalize(instance.data.X, dim=1)
-        largest = float((X @ X.T).fill_diagonal_(0).abs().max())
+        largest = largest_product(X)
         pairs = n * (n - 1) / 2
         return Witness(
             {

@@ -1,0 +1,15 @@
+"""Rows of a matrix as vectors: their directions and their inner products."""
+
+import torch
+from torch import Tensor
+
+
+def unit_rows(vectors: Tensor) -> Tensor:
+    """Every row (n, d) divided by its length; rows of zeros stay as they are."""
+    lengths = vectors.norm(dim=1, keepdim=True)
+    return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
+
+
+def largest_product(vectors: Tensor) -> float:
+    """max |<x_i, x_j>| over pairs i ≠ j of rows; 0 for a single row."""
+    return float((vectors @ vectors.T).fill_diagonal_(0).abs().max())
