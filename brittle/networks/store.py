@@ -18,9 +18,11 @@ from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, writ
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep
+from brittle.networks.exported import load_exported
 from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import load_onnx
-from brittle.networks.programs import archive_kind, load_exported, load_script
+from brittle.networks.programs import archive_kind
+from brittle.networks.script import load_script
 from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
@@ -74,7 +76,7 @@ def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
     """The network of a file that holds a whole program; None for one that holds arrays."""
     suffix = Path(path).suffix.lower()
     if suffix == ".onnx":
-        return load_onnx(path)
+        return load_onnx(path, shape)
     if suffix not in (".pt", ".pt2"):
         return None
     kind = archive_kind(path)
