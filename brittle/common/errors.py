@@ -19,6 +19,12 @@ def one_line(text: str) -> str:
     return "".join(each if each.isprintable() else " " if each.isspace() else "?" for each in text)
 
 
+def about(path: object, error: InputError) -> InputError:
+    """The same complaint with the file's name in front, unless it is there already."""
+    text = str(error)
+    return error if text.startswith(one_line(str(path))) else InputError(f"{path}: {text}")
+
+
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)

@@ -4,9 +4,9 @@ A file of numbers is about as large in memory as on disk. One that claims to unp
 memory is taken, unless what it claims is small anyway.
 """
 
+import gzip
 import io
 from pathlib import Path
-from typing import BinaryIO
 
 from brittle.common.errors import InputError, require
 
@@ -38,18 +38,26 @@ class Budget:
 
 
 class Metered(io.RawIOBase):
-    """An unpacked stream that stops at the budget of the file it comes from."""
+    """An unpacked gzip stream that stops at the budget of the file it comes from, and where that is cut short."""
 
-    def __init__(self, stream: BinaryIO, budget: Budget) -> None:
+    def __init__(self, stream: gzip.GzipFile, budget: Budget) -> None:
         self._stream, self._budget = stream, budget
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        content = self._stream.read(self._budget.left + 1 if size < 0 else min(size, self._budget.left + 1))
-        self._budget.take(len(content), "the stream")
-        return content
+        content = bytearray()
+        while size < 0 or len(content) < size:
+            try:
+                part = self._stream.read1(io.DEFAULT_BUFFER_SIZE if size < 0 else size - len(content))
+            except EOFError:
+                break
+            if not part:
+                break
+            self._budget.take(len(part), "the stream")
+            content += part
+        return bytes(content)
 
 
 def read_whole(path: Path) -> bytes:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.archives import Archive, opened
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import Name, Record, read_pickle
 
@@ -45,7 +45,7 @@ class Storages:
             if isinstance(value, Record) and value.name == "torch._utils._rebuild_parameter" and value.arguments:
                 value = value.arguments[0]
         if isinstance(value, Record) and value.name in OTHER_TENSORS:
-            raise InputError(f"{path}: array '{name}' is {OTHER_TENSORS[value.name]}; a dense one is needed")
+            raise InputError(f"{path}: array '{name}' is {OTHER_TENSORS[value.name]}; a dense real tensor is needed")
         rebuilt = isinstance(value, Record) and value.name == "torch._utils._rebuild_tensor_v2"
         require(rebuilt, f"{path}: '{name}' is {described(value)}; a tensor is needed")
         match value.arguments:
@@ -98,7 +98,7 @@ def described(value: Any) -> str:
 @contextmanager
 def opened_pt(path: str | Path) -> Iterator[tuple[Any, Storages]]:
     """What a file of torch.save describes, and the storages to read its tensors from."""
-    what = "a complete .pt file (truncated, or not written by torch.save)"
+    what = "a complete .pt file of plain tensors (truncated, or not written by torch.save)"
     with opened(path, what) as archive:
         scripted = "constants.pkl" in archive
         require(not scripted, f"{path}: holds TorchScript code; tensors alone are read here")
@@ -115,8 +115,7 @@ def archive_content(archive: Archive, entry: str) -> Any:
     try:
         return read_pickle(archive.read(entry, LARGEST_TEXT), _harmless, FOREIGN)
     except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(str(archive.path)) else f"{archive.path}: {text}") from None
+        raise about(archive.path, error) from None
 
 
 def _harmless(name: str) -> bool:

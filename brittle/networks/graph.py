@@ -153,6 +153,8 @@ def computed(path: str | Path, step: Step, arguments: dict[str, Any]) -> Any:
     """The result of one step; whatever PyTorch has against it is said in one line."""
     try:
         return OPERATIONS[step.operation](**arguments)
+    except InputError as error:
+        raise InputError(f"{path}: the operation '{step.operation}' cannot be read: {error}") from None
     except (RuntimeError, TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDivisionError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise InputError(f"{path}: the operation '{step.operation}' cannot be done ({reason})") from None

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, one_line, require
 from brittle.common.limits import LARGEST_GRAPH, read_whole
 from brittle.common.paths import existing
 from brittle.networks.base import Network
@@ -68,4 +68,5 @@ def _add(builder: Builder, node: Any) -> None:
         NODES[node.op_type](Node(builder, node))
     except InputError as error:
         text = str(error)
-        raise InputError(text if text.startswith(str(builder.path)) else f"{name} ({node.op_type}) {text}") from None
+        inside = text.startswith(one_line(str(builder.path)))
+        raise error if inside else InputError(f"{name} ({node.op_type}) {text}") from None

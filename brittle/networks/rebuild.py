@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.limits import LARGEST_ROW, LARGEST_WORK
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
@@ -42,7 +42,7 @@ def rebuilt(path: str | Path, graph: Graph, shape: tuple[int, ...] = ()) -> Netw
     try:
         return Adapter(module, shape)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        raise about(path, error) from None
 
 
 def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.common.archives import Archive, opened
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, archive_content
@@ -36,6 +36,8 @@ def load_script(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
             output = reader.call(records, "forward", [Value("input")])
         except RecursionError:
             raise InputError(f"{path}: its code is nested too deeply") from None
+        except InputError as error:
+            raise about(path, error) from None
         known = isinstance(output, Value)
         require(known, f"{path}: its forward does not return one tensor")
         return rebuilt(path, reader.builder.finished(output.name), shape)

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
@@ -68,8 +68,7 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
             return into_module(path, tensors, notes, module, shape)
         return unpack(path, tensors)
     except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+        raise about(path, error) from None
 
 
 def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
