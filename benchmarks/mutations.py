@@ -22,9 +22,9 @@ VALUES: tuple[Any, ...] = (
     "x" * 3000, [], {}, [1, 2], [2**20, 2**20], [-1], {"as_int": 2**40}, {"as_none": True}, [[[[[[[[1]]]]]]]],
 )  # fmt: skip
 TOKENS = (
-    b"0", b"-1", b"nan", b"self", b"inf", b"1e999", b"9" * 5000, b"\"", b"'", b",", b"\n", b"(", b"[" * 200, b"None", b"x",
+    b"0", b"-1", b"nan", b"self", b"inf", b"1e999", b"9" * 5000, b"\"", b"'", b",", b"\n", b"(", b"[" * 200, b"None",
     b"torch.sin", b"torch.relu", b"__import__('os')", b"while True:", b"\xff\xfe", b"\0", b"\x1b]0;x\x07", b"1048576",
-    b"1099511627776", b"2", b"3",
+    b"1099511627776", b"2", b"3", b"x",
 )  # fmt: skip
 
 INSTRUCTIONS = (
