@@ -49,7 +49,8 @@ def read_pickle(content: bytes, known: Callable[[str], bool], refusal: str) -> A
     try:
         with warnings.catch_warnings(action="ignore"):  # unknown escapes in old texts
             for count, (instruction, argument, _) in enumerate(pickletools.genops(content)):
-                require(count < LARGEST_PICKLE, f"has a pickle of more than {LARGEST_PICKLE} instructions")
+                if count >= LARGEST_PICKLE:
+                    raise InputError(f"has a pickle of more than {LARGEST_PICKLE} instructions")
                 if instruction.name == "STOP":
                     return machine.pop()
                 machine.run(instruction.name, argument)

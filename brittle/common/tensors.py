@@ -10,7 +10,7 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, require
 from brittle.common.files import existing, replacing
-from brittle.common.limits import LARGEST_TEXT, Budget
+from brittle.common.limits import LARGEST_ARRAYS, LARGEST_TEXT, Budget
 from brittle.common.storages import described, opened_pt
 
 STATE_KEYS = ("state_dict", "model_state_dict", "model")
@@ -56,7 +56,9 @@ def read_safetensors(path: str | Path) -> tuple[Named, Notes]:
             header = int.from_bytes(stream.read(8), "little")
         require(header <= LARGEST_TEXT, f"{path}: declares a header of {header} bytes; {LARGEST_TEXT} is the most")
         with safe_open(path, framework="pt") as archive:
-            tensors = {name: archive.get_tensor(name) for name in archive.keys()}  # noqa: SIM118
+            names = list(archive.keys())
+            require(len(names) <= LARGEST_ARRAYS, f"{path}: holds {len(names)} arrays; {LARGEST_ARRAYS} is the most")
+            tensors = {name: archive.get_tensor(name) for name in names}
             notes = dict(archive.metadata() or {})
     except (SafetensorError, OSError, ValueError, RuntimeError, OverflowError, AttributeError, KeyError) as error:
         if isinstance(error, InputError):

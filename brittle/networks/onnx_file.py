@@ -10,6 +10,7 @@ from brittle.networks.base import Network
 from brittle.networks.graph import Builder
 from brittle.networks.onnx_nodes import NODES, Node
 from brittle.networks.onnx_tensors import onnx_tensor
+from brittle.networks.onnx_wire import check_wire
 from brittle.networks.rebuild import rebuilt
 
 
@@ -39,11 +40,11 @@ def _graph(path: Path) -> Any:
         from google.protobuf.message import DecodeError
     except ImportError:
         raise InputError(f"{path}: reading ONNX needs the extra 'onnx': pip install 'brittle[onnx]'") from None
+    content = read_whole(path)
+    check_wire(path, content)
     try:
-        model = onnx.load_model_from_string(read_whole(path))
+        model = onnx.load_model_from_string(content)
     except (DecodeError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"{path}: is not an ONNX file ({str(error)[:120]})") from None
     count = len(model.graph.node)
     require(count > 0, f"{path}: is not an ONNX file, or its graph is empty")

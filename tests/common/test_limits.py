@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import struct
 import subprocess
 import sys
@@ -194,7 +195,30 @@ def onnx_patches(folder):
     return "network", model(folder, nodes, {"K": np.ones((1, 1, 1000, 1000), np.float32)}, [1, 1000, 1000]), "too large"
 
 
+def protobuf(folder, content):
+    """A model whose graph is this; a length is written in groups of seven bits."""
+    length = b"".join(bytes([len(content) >> shift & 127 | 128]) for shift in (0, 7, 14, 21)) + b"\0"
+    (folder / "a.onnx").write_bytes(b"\x3a" + length + content)
+    return "network", folder / "a.onnx", "fields, the most that is read"
+
+
+def onnx_nodes(folder):
+    return protobuf(folder, b"\x0a\x00" * 2**24)
+
+
+def onnx_arrays(folder):
+    return protobuf(folder, b"\x2a\x00" * 2**24)
+
+
+def many_arrays(folder):
+    empty = {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}
+    header = json.dumps({str(n): empty for n in range(200_000)}).encode()
+    (folder / "a.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
+    return "network", folder / "a.safetensors", "200000 arrays; 20000 is the most"
+
+
 BOMBS = (
+    onnx_nodes, onnx_arrays, many_arrays,
     stride_0, many_views, deflated_npz, many_entries, gzip_bomb, tar_bomb, many_members, nested_key, nested_key_in_pt,
     far_memo, bytearray_in_pt, long_pickle, text_labels, endless_row, long_numbers, wide_basis, many_outputs, long_name,
     onnx_input, onnx_chain, onnx_growth, onnx_patches,
