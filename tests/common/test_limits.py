@@ -176,9 +176,9 @@ def onnx_input(folder):
 
 
 def onnx_chain(folder):
-    names = ["x", *(f"r{n}" for n in range(199_999)), "y"]
-    nodes = [helper.make_node("Relu", [names[n]], [names[n + 1]]) for n in range(200_000)]
-    return "network", model(folder, nodes, {}, [3]), "200000 operations; 10000 is the most"
+    names = ["x", *(f"r{n}" for n in range(49_999)), "y"]
+    nodes = [helper.make_node("Relu", [names[n]], [names[n + 1]]) for n in range(50_000)]
+    return "network", model(folder, nodes, {}, [3]), "50000 operations; 10000 is the most"
 
 
 def onnx_growth(folder):
