@@ -19,15 +19,27 @@ DAMAGE = (
 PLAIN = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
-class _Cautious(io.FileIO):
-    """A file that does not hand out a directory of any length: zipfile reads it in one piece."""
+class _CautiousFile(io.FileIO):
+    """Does not hand out a directory of any length: zipfile reads it in one piece."""
 
     longest = LARGEST_DIRECTORY
 
     def read(self, size: int | None = -1) -> bytes:
-        if size is not None and size > self.longest:
-            raise zipfile.BadZipFile("the directory is too long")
+        _check_length(size, self.longest)
         return super().read(-1 if size is None else size) or b""
+
+
+class _CautiousBytes(io.BytesIO):
+    """The same for an archive inside another."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        _check_length(size, LARGEST_DIRECTORY)
+        return super().read(size)
+
+
+def _check_length(size: int | None, longest: int) -> None:
+    if size is not None and size > longest:
+        raise zipfile.BadZipFile("the directory is too long")
 
 
 class Archive:
@@ -69,7 +81,7 @@ def opened(path: str | Path, what: str, inner: bool = True) -> Iterator[Archive]
     """An archive; whatever is damaged in it is said in one line that begins with the path and calls it `what`."""
     path = existing(path)
     try:
-        with _Cautious(path) as stream, zipfile.ZipFile(stream) as archive:
+        with _CautiousFile(path) as stream, zipfile.ZipFile(stream) as archive:
             stream.longest = 2**63
             yield Archive(path, archive, inner)
     except InputError:
@@ -78,3 +90,13 @@ def opened(path: str | Path, what: str, inner: bool = True) -> Iterator[Archive]
         raise InputError(f"{path}: is not {what}") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+def inner_entry(content: bytes, ending: str, most: int) -> bytes:
+    """The first entry of this ending in an archive that is itself an entry; a BadZipFile where there is none."""
+    with zipfile.ZipFile(_CautiousBytes(content)) as archive:
+        for entry in archive.infolist():
+            if entry.filename.endswith(ending) and entry.compress_type in PLAIN and entry.file_size <= most:
+                with archive.open(entry) as stream:
+                    return b"".join(iter(lambda: stream.read(LARGEST_DIRECTORY), b""))
+    raise zipfile.BadZipFile(f"no entry {ending}")

@@ -1,16 +1,14 @@
 """Programs of torch.export: the graph is JSON and the weights are plain bytes, so nothing has to be loaded by torch."""
 
-import io
 import json
 import math
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from brittle.common.archives import Archive, opened
+from brittle.common.archives import DAMAGE, Archive, inner_entry, opened
 from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import read_pickle
@@ -68,11 +66,9 @@ def _refuse_samples(archive: Archive) -> None:
     for name in archive:
         if name.startswith("data/sample_inputs/"):
             try:
-                with zipfile.ZipFile(io.BytesIO(archive.read(name))) as inner:
-                    entry = next(each for each in inner.namelist() if each.endswith("/data.pkl"))
-                    require(inner.getinfo(entry).file_size <= LARGEST_TEXT, "too large")
-                    read_pickle(inner.read(entry), lambda each: each.startswith("torch."), "{}")
-            except (InputError, zipfile.BadZipFile, StopIteration, RuntimeError, ValueError, OSError, EOFError):
+                content = inner_entry(archive.read(name), "/data.pkl", LARGEST_TEXT)
+                read_pickle(content, lambda each: each.startswith("torch."), "{}")
+            except (InputError, *DAMAGE):
                 raise InputError(f"{archive.path}: holds pickled objects ({name}), not plain tensors") from None
 
 
