@@ -2,9 +2,27 @@
 
 import math
 
+LONGEST_START, LONGEST_END = 600, 300
+
 
 class InputError(ValueError):
     """Bad input. The message is one line: what it is, its value, what would be right."""
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(one_line(str(message)))
+
+
+def one_line(text: str) -> str:
+    """Printable characters only, and not too many: a file's own words may hold terminal escapes or be endless."""
+    if len(text) > LONGEST_START + LONGEST_END:
+        text = f"{text[:LONGEST_START]} ... {text[-LONGEST_END:]}"
+    return "".join(each if each.isprintable() else " " if each.isspace() else "?" for each in text)
+
+
+def about(path: object, error: InputError) -> InputError:
+    """The same complaint with the file's name in front, unless it is there already."""
+    text = str(error)
+    return error if text.startswith(one_line(str(path))) else InputError(f"{path}: {text}")
 
 
 def require(condition: bool, message: str) -> None:

@@ -1,10 +1,9 @@
 """Strangers' files are read with pickling off and a limit on size; ours are written whole or not at all."""
 
 import json
+import math
 import os
-import struct
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from brittle.common.archives import Archive, opened
 from brittle.common.errors import InputError, require
-
-LARGEST_ARRAY_BYTES = 8 * 2**30
+from brittle.common.limits import LARGEST_BYTES
+from brittle.common.paths import existing as existing
 
 
 @contextmanager
@@ -62,60 +62,40 @@ def write_json(path: str | Path, content: Any) -> None:
         stream.write(text.encode())
 
 
-def existing(path: str | Path) -> Path:
-    path = Path(path)
-    try:
-        found, regular = path.exists(), path.is_file()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
-    require(found, f"{path}: no such file")
-    require(regular, f"{path}: is not a file")
-    return path
-
-
 def read_npz(path: str | Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Those of the named arrays that the file holds, as numbers; other arrays are not even opened."""
-    path = existing(path)
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
-            return {name: _read_member(path, archive, name, members[name]) for name in names if name in members}
-    except InputError:
-        raise
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError, OverflowError, struct.error):
-        raise InputError(f"{path}: is not a complete .npz file (truncated, or not a zip archive)") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    with opened(path, "a complete .npz file (truncated, or not a zip archive)", inner=False) as archive:
+        members = {name: f"{name}.npy" if f"{name}.npy" in archive else name for name in names}
+        return {name: _read_member(archive, name, member) for name, member in members.items() if member in archive}
 
 
-def _read_member(path: Path, archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> np.ndarray:
+def _read_member(archive: Archive, name: str, member: str) -> np.ndarray:
     """One array, after its header has been judged: a header may declare any size and any type."""
     try:
-        with archive.open(info) as stream:
+        with archive.open(member) as stream:
             version = np.lib.format.read_magic(stream)
             read_header = (
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
             shape, _, dtype = read_header(stream)
-            _check_header(path, name, shape, dtype, info)
-        with archive.open(info) as stream:
+            _check_header(archive, name, shape, dtype, archive.size(member))
+        with archive.open(member) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
             return array.astype(array.dtype.newbyteorder("="), copy=False)
     except InputError:
         raise
     except Exception as error:  # a damaged header or stream can fail in any way at all
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{path}: array '{name}' cannot be read ({reason})") from None
+        reason = str(error)[:200] or type(error).__name__
+        raise InputError(f"{archive.path}: array '{name}' cannot be read ({reason})") from None
 
 
-def _check_header(path: Path, name: str, shape: tuple[int, ...], dtype: np.dtype, info: zipfile.ZipInfo) -> None:
-    require(not dtype.hasobject, f"{path}: array '{name}' holds pickled objects; brittle reads plain numbers only")
-    require(
-        dtype.kind in "fiub" and dtype.itemsize <= 8, f"{path}: array '{name}' has type {dtype}; numbers are needed"
-    )
-    require(min(shape, default=0) >= 0, f"{path}: array '{name}' declares the shape {shape}; no length is negative")
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    require(size <= LARGEST_ARRAY_BYTES, f"{path}: array '{name}' declares the shape {shape}, which is too large")
-    require(size <= info.file_size, f"{path}: array '{name}' declares {size} bytes and holds {info.file_size}")
+def _check_header(archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype, held: int) -> None:
+    array = f"{archive.path}: array '{name}'"
+    require(not dtype.hasobject, f"{array} holds pickled objects; brittle reads plain numbers only")
+    require(dtype.kind in "fiub" and dtype.itemsize <= 8, f"{array} has type {dtype}; numbers are needed")
+    require(min(shape, default=0) >= 0, f"{array} declares the shape {shape}; no length is negative")
+    numbers = math.prod(shape)
+    require(8 * numbers <= LARGEST_BYTES, f"{array} declares the shape {shape}, which is too large")
+    size = numbers * dtype.itemsize
+    require(size <= held, f"{array} declares {size} bytes and holds {held}")
+    archive.budget.take(8 * numbers, f"array '{name}'")

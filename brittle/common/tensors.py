@@ -1,10 +1,7 @@
 """Named tensors in .pt and .safetensors files: plain numbers only, never code."""
 
-import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import safetensors.torch
 import torch
@@ -13,6 +10,8 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, require
 from brittle.common.files import existing, replacing
+from brittle.common.limits import LARGEST_ARRAYS, LARGEST_TEXT, Budget
+from brittle.common.storages import described, opened_pt
 
 STATE_KEYS = ("state_dict", "model_state_dict", "model")
 
@@ -38,57 +37,33 @@ def _owned(tensors: Mapping[str, Tensor]) -> Named:
 
 def read_pt(path: str | Path) -> tuple[Named, Notes]:
     """The tensors of a dictionary that torch.save wrote, and its short texts; a checkpoint's state is unwrapped."""
-    path = existing(path)
-    _check_archive(path)
-    try:
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # a damaged pickle can fail in any way at all
-        raise InputError(f"{path}: {_reason(error)}") from None
-    for key in STATE_KEYS:
-        if isinstance(content, dict) and isinstance(content.get(key), dict):
-            content = content[key]
-    wanted = isinstance(content, dict) and all(isinstance(key, str) for key in content)
-    require(wanted, f"{path}: holds a {type(content).__name__}; a dictionary of named tensors is needed")
-    notes = {name: value for name, value in content.items() if isinstance(value, str)}
-    return {name: _tensor(path, name, content[name]) for name in content if name not in notes}, notes
-
-
-def _check_archive(path: Path) -> None:
-    """torch.save stores without compression, so no entry can be larger than the file."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-    except Exception:  # a damaged directory can fail in any way at all
-        raise InputError(f"{path}: is not a complete .pt file (truncated, or not written by torch.save)") from None
-    scripted = any(entry.filename.endswith("/constants.pkl") for entry in entries)
-    require(not scripted, f"{path}: holds TorchScript code; tensors alone are read here")
-    claimed = sum(entry.file_size for entry in entries)
-    held = path.stat().st_size
-    require(claimed <= held, f"{path}: declares {claimed} bytes and holds {held}")
-
-
-def _reason(error: Exception) -> str:
-    found = re.search(r"GLOBAL (\S+)", str(error))
-    if found:
-        return f"holds a pickled object ({found[1]}), not plain tensors; save module.state_dict() instead"
-    return "cannot be read as tensors (damaged, or not written by torch.save)"
-
-
-def _tensor(path: Path, name: str, value: Any) -> Tensor:
-    require(isinstance(value, Tensor), f"{path}: '{name}' is a {type(value).__name__}; a tensor is needed")
-    plain = value.layout == torch.strided and not value.is_quantized
-    require(plain, f"{path}: array '{name}' is a sparse or quantised tensor; a dense one is needed")
-    size, held = value.numel() * value.element_size(), path.stat().st_size
-    message = f"{path}: array '{name}' declares the shape {tuple(value.shape)}, {size} bytes in a file of {held}"
-    require(size <= held, message)
-    return value.detach()
+    with opened_pt(path) as (content, storages):
+        for key in STATE_KEYS:
+            if isinstance(content, dict) and isinstance(content.get(key), dict):
+                content = content[key]
+        wanted = isinstance(content, dict) and all(isinstance(key, str) for key in content)
+        require(wanted, f"{path}: holds {described(content)}; a dictionary of named tensors is needed")
+        notes = {name: value for name, value in content.items() if isinstance(value, str)}
+        return {name: storages.tensor(name, content[name]) for name in content if name not in notes}, notes
 
 
 def read_safetensors(path: str | Path) -> tuple[Named, Notes]:
     """The tensors of a .safetensors file and its metadata."""
     path = existing(path)
+    budget = Budget(path)
     try:
+        with path.open("rb") as stream:
+            header = int.from_bytes(stream.read(8), "little")
+        require(header <= LARGEST_TEXT, f"{path}: declares a header of {header} bytes; {LARGEST_TEXT} is the most")
         with safe_open(path, framework="pt") as archive:
-            return {name: archive.get_tensor(name) for name in archive.keys()}, dict(archive.metadata() or {})  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RuntimeError, OverflowError) as error:
-        raise InputError(f"{path}: is not a complete .safetensors file ({str(error).splitlines()[0]})") from None
+            names = list(archive.keys())
+            require(len(names) <= LARGEST_ARRAYS, f"{path}: holds {len(names)} arrays; {LARGEST_ARRAYS} is the most")
+            tensors = {name: archive.get_tensor(name) for name in names}
+            notes = dict(archive.metadata() or {})
+    except (SafetensorError, OSError, ValueError, RuntimeError, OverflowError, AttributeError, KeyError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: is not a complete .safetensors file ({str(error)[:200]})") from None
+    for name, value in tensors.items():
+        budget.take(8 * value.numel(), f"array '{name}'")
+    return tensors, notes

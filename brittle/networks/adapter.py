@@ -10,7 +10,8 @@ import torch
 from torch import Tensor, fx, nn
 
 from brittle.common.errors import InputError, require, require_count
-from brittle.networks.base import Network
+from brittle.common.limits import LARGEST_ROW
+from brittle.networks.base import WORKING_BYTES, Network
 from brittle.networks.recognise import recognised
 
 ROWS_AT_ONCE = 1024
@@ -33,6 +34,8 @@ class Adapter(Network):
         shape = tuple(self.shape) or (_features(module),)
         for size in shape:
             require_count("every length of the input shape", size)
+        small = math.prod(shape) <= LARGEST_ROW
+        require(small, f"the input shape {shape} has more than {LARGEST_ROW} numbers, which is too large")
         object.__setattr__(self, "inner", module)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "outputs", self._probe())
@@ -78,11 +81,17 @@ class Adapter(Network):
     def _tensors(self) -> list[Tensor]:
         return [*self.inner.parameters(), *self.inner.buffers()]
 
+    @property
+    def _rows_at_once(self) -> int:
+        """Fewer where the module says that a row takes much memory."""
+        row_bytes = max(1, getattr(self.inner, "row_bytes", 1))
+        return max(1, min(ROWS_AT_ONCE, WORKING_BYTES // row_bytes))
+
     def logits(self, X: Tensor) -> Tensor:
-        return torch.cat([self._outputs(rows) for rows in X.split(ROWS_AT_ONCE)])
+        return torch.cat([self._outputs(rows) for rows in X.split(self._rows_at_once)])
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
-        pairs = zip(X.detach().split(ROWS_AT_ONCE), weights.split(ROWS_AT_ONCE), strict=True)
+        pairs = zip(X.detach().split(self._rows_at_once), weights.split(self._rows_at_once), strict=True)
         return torch.cat([self._gradients(rows, each) for rows, each in pairs])
 
     def _outputs(self, X: Tensor) -> Tensor:

@@ -12,6 +12,8 @@ from brittle.networks.base import Network
 from brittle.networks.layered import Layered, check_chain
 from brittle.networks.two_layer import TwoLayer
 
+LARGEST_CLASSES = 4096  # of a linear classifier, whose form as a ReLU network grows with their square
+
 
 @dataclass(frozen=True, eq=False)
 class Deep(Layered):
@@ -79,7 +81,10 @@ def _check_dense(weights: Sequence[Tensor], biases: Sequence[Tensor]) -> None:
 def of_layers(weights: list[Tensor], biases: list[Tensor]) -> TwoLayer | Deep:
     """Linear layers with ReLUs between them, as the simplest network that is the same function."""
     if len(weights) == 1:  # W x = φ(W x) - φ(-W x)
-        W, one = weights[0], torch.eye(len(weights[0]), dtype=weights[0].dtype)
+        W = weights[0]
+        few = len(W) <= LARGEST_CLASSES
+        require(few, f"a linear map with {len(W)} outputs is no classifier; {LARGEST_CLASSES} are the most")
+        one = torch.eye(len(W), dtype=W.dtype)
         weights, biases = (
             [torch.cat([W, -W]), torch.cat([one, -one], 1)],
             [torch.zeros_like(W[:, 0]).repeat(2), *biases],

@@ -9,6 +9,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.tensors import Named, Notes
 from brittle.networks.adapter import Adapter, as_network
 from brittle.networks.base import Network
+from brittle.networks.state import FLOATS
 
 KIND = "brittle_network"
 
@@ -39,11 +40,15 @@ def into_module(
 
 def _check_finite(path: str | Path, tensors: Named) -> None:
     for name, value in tensors.items():
+        kind = str(value.dtype).removeprefix("torch.")
+        known = value.dtype in FLOATS or not value.is_floating_point()
+        require(known, f"{path}: array '{name}' has type {kind}; floats of 16, 32 or 64 bits are needed")
         finite = not value.is_floating_point() or bool(value.isfinite().all())
         require(finite, f"{path}: array '{name}' holds NaN or infinity")
 
 
 def _shape(path: str | Path, notes: Notes) -> tuple[int, ...]:
     lengths = [length for length in notes.get("brittle_shape", "").split(",") if length]
-    require(all(length.isdecimal() for length in lengths), f"{path}: the note 'brittle_shape' holds no whole numbers")
+    whole = all(length.isdecimal() and len(length) < 10 for length in lengths)
+    require(whole, f"{path}: the note 'brittle_shape' holds no whole numbers")
     return tuple(int(length) for length in lengths)

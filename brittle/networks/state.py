@@ -14,6 +14,7 @@ from brittle.networks.deep import Deep, of_layers
 from brittle.networks.two_layer import TwoLayer
 
 LARGEST_PUZZLE = 7
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
@@ -37,7 +38,7 @@ def numbers(path: str | Path, tensors: Mapping[str, Tensor]) -> Named:
     """Finite floats of one type: float64 where any array is, otherwise float32 (which holds every half exactly)."""
     for name, value in tensors.items():
         kind = str(value.dtype).removeprefix("torch.")
-        require(value.is_floating_point(), f"{path}: array '{name}' has type {kind}; floats are needed")
+        require(value.dtype in FLOATS, f"{path}: array '{name}' has type {kind}; floats are needed (16, 32 or 64 bits)")
         require(bool(value.isfinite().all()), f"{path}: array '{name}' holds NaN or infinity")
     double = any(value.dtype == torch.float64 for value in tensors.values())
     return {name: value.to(torch.float64 if double else torch.float32) for name, value in tensors.items()}
@@ -48,8 +49,8 @@ def _in_order(path: str | Path, layers: list[str], arrays: Named) -> list[str]:
 
     The entries of a .pt file stand in the order of the module's layers; those of a .safetensors file are sorted.
     """
-    if len({re.sub(r"\d+", "#", layer) for layer in layers}) == 1:
-        return sorted(layers, key=lambda layer: [int(number) for number in re.findall(r"\d+", layer)])
+    if len({re.sub(r"[0-9]+", "#", layer) for layer in layers}) == 1:
+        return sorted(layers, key=_places)
     if Path(path).suffix.lower() == ".pt" or len(layers) > LARGEST_PUZZLE:
         return layers
     fitting = [order for order in permutations(layers) if _chains([arrays[f"{layer}.weight"] for layer in order])]
@@ -58,11 +59,18 @@ def _in_order(path: str | Path, layers: list[str], arrays: Named) -> list[str]:
     return list(fitting[0]) if fitting else layers
 
 
+def _places(layer: str) -> list[tuple[int, str]]:
+    """The numbers in a name, in the order of numbers: however long they are, nothing is computed."""
+    numbers = (number.lstrip("0") for number in re.findall(r"[0-9]+", layer))
+    return [(len(number), number) for number in numbers]
+
+
 def _adjacent(before: str, after: str) -> bool:
     """Places 0 and 1 of one nn.Sequential: an activation would take a place of its own."""
     stem, _, place = before.rpartition(".")
     other, _, next_place = after.rpartition(".")
-    return stem == other and place.isdigit() and next_place.isdigit() and int(next_place) == int(place) + 1
+    numbers = all(each.isascii() and each.isdecimal() and len(each) < 10 for each in (place, next_place))
+    return stem == other and numbers and int(next_place) == int(place) + 1
 
 
 def _chains(weights: list[Tensor]) -> bool:

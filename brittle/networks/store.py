@@ -12,15 +12,17 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep
+from brittle.networks.exported import load_exported
 from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import load_onnx
-from brittle.networks.programs import archive_kind, load_exported, load_script
+from brittle.networks.programs import archive_kind
+from brittle.networks.script import load_script
 from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
@@ -66,15 +68,14 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
             return into_module(path, tensors, notes, module, shape)
         return unpack(path, tensors)
     except InputError as error:
-        text = str(error)
-        raise InputError(text if text.startswith(str(path)) else f"{path}: {text}") from None
+        raise about(path, error) from None
 
 
 def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
     """The network of a file that holds a whole program; None for one that holds arrays."""
     suffix = Path(path).suffix.lower()
     if suffix == ".onnx":
-        return load_onnx(path)
+        return load_onnx(path, shape)
     if suffix not in (".pt", ".pt2"):
         return None
     kind = archive_kind(path)

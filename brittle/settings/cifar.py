@@ -1,8 +1,6 @@
 """CIFAR-10 in its original forms: binary batches or Python batches, unpacked or as the archive that is offered."""
 
-import codecs
-import io
-import pickle
+import gzip
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,9 +10,18 @@ from typing import Any
 import numpy as np
 
 from brittle.common.errors import InputError, require
+from brittle.common.limits import Budget, Metered
+from brittle.common.pickles import Record, read_pickle
 
 PIXELS = 3 * 32 * 32
 LARGEST_BATCH_BYTES = 64 * 2**20
+LARGEST_ARCHIVE = 100
+ARRAYS = (  # the names in a pickled numpy array
+    "numpy.ndarray",
+    "numpy.dtype",
+    "numpy.core.multiarray._reconstruct",
+    "numpy._core.multiarray._reconstruct",
+)
 TRAIN = tuple(f"data_batch_{number}" for number in range(1, 6))
 TEST = ("test_batch",)
 Pictures = tuple[np.ndarray, np.ndarray]  # (n, 3072) pixels, (n,) labels
@@ -76,14 +83,23 @@ def _members(path: Path) -> Iterator[tuple[str, bytes]]:
     """The batches of an archive, read one after the other; nothing is unpacked to disk."""
     wanted = {f"{name}{suffix}" for name in TRAIN + TEST for suffix in (".bin", "")}
     try:
-        with tarfile.open(path, "r|gz") as stream:
-            for member in stream:
-                name = Path(member.name).name
-                content = stream.extractfile(member) if member.isfile() and name in wanted else None
-                if content is not None:
-                    yield name, content.read(LARGEST_BATCH_BYTES)
-    except (tarfile.TarError, EOFError, zlib.error, OSError):
+        with path.open("rb") as packed, gzip.open(packed) as unpacked:
+            stream = Metered(unpacked, Budget(path))
+            with tarfile.open(fileobj=stream, mode="r|") as contents:
+                yield from _wanted(path, contents, wanted)
+    except InputError:
+        raise
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, OverflowError, RecursionError):
         raise InputError(f"{path}: is not a complete .tar.gz archive") from None
+
+
+def _wanted(path: Path, contents: tarfile.TarFile, wanted: set[str]) -> Iterator[tuple[str, bytes]]:
+    for count, member in enumerate(contents):
+        require(count < LARGEST_ARCHIVE, f"{path}: holds more than {LARGEST_ARCHIVE} files; the original holds 8")
+        name = Path(member.name).name
+        content = contents.extractfile(member) if member.isfile() and name in wanted else None
+        if content is not None:
+            yield name, content.read(LARGEST_BATCH_BYTES)
 
 
 def _joined(read: Reader, fetch: Fetcher, names: tuple[str, ...]) -> Pictures:
@@ -102,76 +118,34 @@ def _binary_batch(where: str, content: bytes) -> Pictures:
 
 def _python_batch(where: str, content: bytes) -> Pictures:
     try:
-        batch = _BatchUnpickler(io.BytesIO(content), encoding="bytes").load()
+        batch = read_pickle(content, ARRAYS.__contains__, "holds {}, which a CIFAR-10 batch does not")
     except InputError as error:
-        raise InputError(f"{where}: {error}") from None
-    except Exception:  # a pickle is a program: a broken one may fail in any way
-        raise InputError(f"{where}: is not a complete CIFAR-10 batch") from None
+        damaged = "damaged" in str(error)
+        raise InputError(f"{where}: {'is not a complete CIFAR-10 batch' if damaged else error}") from None
     require(isinstance(batch, dict), f"{where}: must hold a dictionary with data and labels")
     batch = {key.decode("latin1") if isinstance(key, bytes) else key: value for key, value in batch.items()}
     labels = batch.get("labels")
     known = isinstance(labels, list) and all(isinstance(label, int) and 0 <= label < 256 for label in labels)
     require(known, f"{where}: must hold labels, a list of class numbers")
     assert isinstance(labels, list)
-    pixels = batch.get("data")
-    table = pixels.table(len(labels), PIXELS) if isinstance(pixels, _Array) else None
+    table = _table(batch.get("data"), len(labels))
     require(table is not None, f"{where}: must hold data, an array of {len(labels)} rows of {PIXELS} bytes")
     assert table is not None
     return table, _checked(where, np.array(labels, np.uint8))
+
+
+def _table(pixels: Any, rows: int) -> np.ndarray | None:
+    """The unsigned bytes that a numpy array's state in a pickle describes; None where it is something else."""
+    match pixels:
+        case Record(state=(_, (int(height), int(width)), Record(arguments=(code, *_)), fortran, content)):
+            content = content.encode("latin1") if isinstance(content, str) else content  # as Python 2 wrote it
+            bytes_of = isinstance(content, bytes) and code in ("u1", b"u1")
+            if bytes_of and (height, width, len(content)) == (rows, PIXELS, rows * PIXELS):
+                return np.frombuffer(content, np.uint8).reshape((rows, PIXELS), order="F" if fortran is True else "C")
+    return None
 
 
 def _checked(where: str, labels: np.ndarray) -> np.ndarray:
     require(len(labels) > 0, f"{where}: holds no pictures")
     require(int(labels.max()) < 10, f"{where}: holds the label {int(labels.max())}; there are ten classes, 0 to 9")
     return labels
-
-
-class _Array:
-    """Stands for a numpy array in a pickle: keeps what it is told, so that no foreign code runs."""
-
-    state: Any = None
-
-    def __init__(self, *_: Any) -> None: ...
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
-
-    def table(self, rows: int, columns: int) -> np.ndarray | None:
-        """The unsigned bytes that the state describes, or None where it describes something else."""
-        match self.state:
-            case (_, (int(height), int(width)), _Type(code="u1"), fortran, bytes(content)):
-                if (height, width, len(content)) == (rows, columns, rows * columns):
-                    return np.frombuffer(content, np.uint8).reshape((rows, columns), order="F" if fortran else "C")
-        return None
-
-
-class _Type:
-    """Stands for a numpy dtype in a pickle."""
-
-    def __init__(self, code: Any = None, *_: Any) -> None:
-        self.code = code.decode("latin1") if isinstance(code, bytes) else code
-
-    def __setstate__(self, state: Any) -> None: ...
-
-
-def _encoded(text: str, encoding: Any) -> bytes:
-    """How Python 3 writes bytes into an old pickle."""
-    require(encoding in ("latin1", b"latin1") and isinstance(text, str), "holds an encoding other than latin1")
-    return codecs.encode(text, "latin1")
-
-
-class _BatchUnpickler(pickle.Unpickler):
-    """Admits basic containers and, by stand-ins, arrays; anything else in the pickle is refused by name."""
-
-    allowed = {  # noqa: RUF012
-        ("numpy", "ndarray"): _Array,
-        ("numpy", "dtype"): _Type,
-        ("numpy.core.multiarray", "_reconstruct"): _Array,
-        ("numpy._core.multiarray", "_reconstruct"): _Array,
-        ("_codecs", "encode"): _encoded,
-    }
-
-    def find_class(self, module: str, name: str) -> Any:
-        known = (module, name) in self.allowed
-        require(known, f"holds {module}.{name}, which a CIFAR-10 batch does not")
-        return self.allowed[module, name]

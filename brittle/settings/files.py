@@ -1,6 +1,5 @@
 """Data files: .npz with everything that `Data` holds, .pt tensors, .csv tables."""
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -10,8 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
+from brittle.common.pickles import Record
+from brittle.common.storages import Storages, described, opened_pt
 from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.tables import read_csv
 from brittle.settings.transforms import two_classes
@@ -146,6 +147,8 @@ def _count(arrays: Arrays, name: str) -> int | None:
 def _check_orthonormal(name: str, basis: Tensor | None) -> None:
     if basis is None or basis.ndim != 2:
         return
+    tall = basis.shape[1] <= basis.shape[0]
+    require(tall, f"{name} must have orthonormal columns (there are {basis.shape[1]} of length {basis.shape[0]})")
     distance = (basis.T @ basis - torch.eye(basis.shape[1], dtype=torch.float64)).abs().max() if basis.numel() else 0
     require(bool(distance < 1e-6), f"{name} must have orthonormal columns (they are off by {float(distance):.2g})")
 
@@ -155,8 +158,7 @@ def _named(path: Path, read: Callable[[], Data]) -> Data:
     try:
         return read()
     except InputError as error:
-        message = str(error)
-        raise InputError(message if message.startswith(str(path)) else f"{path}: {message}") from None
+        raise about(path, error) from None
 
 
 def _read_npz(path: Path) -> Arrays:
@@ -165,25 +167,26 @@ def _read_npz(path: Path) -> Arrays:
 
 def _read_pt(path: Path) -> Arrays:
     """A dictionary of named tensors, or the pair (X, y)."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception:  # a pickle is a program: a broken one may fail in any way
-        raise InputError("is not a file of plain tensors (truncated, or it holds other objects)") from None
-    if isinstance(content, list | tuple) and len(content) == 2:
-        content = dict(zip(("X", "y"), content, strict=True))
-    require(isinstance(content, dict), "must hold a dictionary with the tensors X and y, or the pair (X, y)")
-    return {name: _plain(name, content[name]) for name in NAMES if name in content}
+    with opened_pt(path) as (content, storages):
+        if isinstance(content, list | tuple) and len(content) == 2:
+            content = dict(zip(("X", "y"), content, strict=True))
+        found = f"must hold a dictionary with the tensors X and y, or the pair (X, y), not {described(content)}"
+        require(isinstance(content, dict), found)
+        return {name: _plain(name, content[name], storages) for name in NAMES if name in content}
 
 
-def _plain(name: str, value: Any) -> np.ndarray:
-    if isinstance(value, Tensor):
-        require(value.layout == torch.strided and not value.is_complex(), f"array '{name}' must be a dense real tensor")
-        value = value.detach().double() if value.is_floating_point() else value.detach()
-        return value.numpy()
-    array = np.asarray(value)
-    require(array.dtype.kind in "fiub", f"array '{name}' has type {type(value).__name__}; a tensor is needed")
-    return array
+def _plain(name: str, value: Any, storages: Storages) -> np.ndarray:
+    """A tensor, a number, or a list of numbers or of rows of numbers."""
+    if isinstance(value, Record):
+        tensor = storages.tensor(name, value)
+        require(not tensor.is_complex(), f"array '{name}' must be a dense real tensor")
+        return (tensor.double() if tensor.is_floating_point() else tensor).numpy()
+    cells: list[Any] = list(value) if isinstance(value, list | tuple) else [value]
+    if cells and all(isinstance(row, list | tuple) and len(row) == len(cells[0]) for row in cells):
+        cells = [cell for row in cells for cell in row]
+    numbers = all(isinstance(cell, bool | int | float) for cell in cells)
+    require(numbers, f"array '{name}' has type {type(value).__name__}; a tensor is needed")
+    return np.asarray(value)
 
 
 READERS: dict[str, Callable[[Path], Arrays]] = {".npz": _read_npz, ".pt": _read_pt}

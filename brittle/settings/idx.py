@@ -1,6 +1,7 @@
 """IDX files, the format of MNIST: a magic number, the lengths of the axes, then bytes."""
 
 import gzip
+import math
 import struct
 import zlib
 from pathlib import Path
@@ -9,8 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from brittle.common.errors import InputError, require
-
-LARGEST_BYTES = 2**30
+from brittle.common.limits import LARGEST_BYTES, Budget
 
 
 def read_idx(path: Path, axes: int) -> np.ndarray:
@@ -33,10 +33,10 @@ def _read(path: Path, stream: BinaryIO | gzip.GzipFile, axes: int) -> np.ndarray
     magic, *shape = struct.unpack(f">{1 + axes}I", head)
     expected = 0x800 + axes  # 8 stands for unsigned bytes
     require(magic == expected, f"{path}: begins with the number {magic}; {expected} marks such an IDX file")
-    size = 1
-    for length in shape:
-        size *= length
-    require(0 < size <= LARGEST_BYTES, f"{path}: declares the shape {tuple(shape)}, which is not a set of pictures")
+    size = math.prod(shape)
+    pictures = 0 < 8 * size <= LARGEST_BYTES
+    require(pictures, f"{path}: declares the shape {tuple(shape)}, which is not a set of pictures")
+    Budget(path).take(8 * size, f"the shape {tuple(shape)}")
     content = stream.read(size + 1)
     fits = len(content) == size
     more = "more" if len(content) > size else f"{len(content)}"

@@ -2,13 +2,17 @@
 
 import csv
 import math
+from array import array
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from typing import TextIO
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
+from brittle.common.limits import LARGEST_TEXT
 
 Row = tuple[int, list[str]]  # line number in the file, cells
 
@@ -17,30 +21,60 @@ def read_csv(
     path: Path, label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
 ) -> tuple[Tensor, Tensor]:
     """X and y. Labels that are not numbers are numbered in alphabetical order; two of them become -1 and +1."""
-    rows = _rows(path)
-    width = len(rows[0][1])
-    require(width >= 2, f"line {rows[0][0]} has {width} column; features and a label are needed")
-    named = _has_header(rows[0][1], label, width) if header is None else header
-    column = _column(label, rows[0][1] if named else None, width)
-    rows = rows[1:] if named else rows
-    require(len(rows) > 0, "has no rows; at least one example is needed")
-    X = np.array([_features(row, column, width) for row in rows])
-    return _labelled(torch.from_numpy(X), [row[1][column].strip() for row in rows], classes)
-
-
-def _rows(path: Path) -> list[Row]:
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
-            reader = csv.reader(stream, strict=True)
-            rows = [(reader.line_num, cells) for cells in reader if any(cell.strip() for cell in cells)]
+            return _read(_rows(stream), label, header, classes)
     except UnicodeDecodeError:
         raise InputError("is not a text file") from None
     except csv.Error as error:
         raise InputError(f"is not a table ({error})") from None
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror or error})") from None
-    require(len(rows) > 0, "has no rows; at least one example is needed")
-    return rows
+
+
+def _read(
+    rows: Iterator[Row], label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
+) -> tuple[Tensor, Tensor]:
+    """Row by row: a table is held as numbers, 8 bytes for each, and never as text."""
+    first = next(rows, None)
+    if first is None:
+        raise InputError("has no rows; at least one example is needed")
+    width = len(first[1])
+    require(width >= 2, f"line {first[0]} has {width} column; features and a label are needed")
+    named = _has_header(first[1], label, width) if header is None else header
+    column = _column(label, first[1] if named else None, width)
+    numbers, labels = array("d"), []
+    words: dict[str, str] = {}  # every label is kept once
+    for row in rows if named else chain([first], rows):
+        numbers.extend(_features(row, column, width))
+        word = row[1][column].strip()
+        labels.append(words.setdefault(word, word))
+    require(len(labels) > 0, "has no rows; at least one example is needed")
+    X = torch.frombuffer(numbers, dtype=torch.float64).reshape(len(labels), width - 1)
+    return _labelled(X, labels, classes)
+
+
+def _rows(stream: TextIO) -> Iterator[Row]:
+    """The rows that hold anything, with the number of their last line."""
+    lines = _Lines(stream)
+    reader = csv.reader(lines, strict=True)
+    for cells in reader:
+        lines.taken = 0
+        if any(cell.strip() for cell in cells):
+            yield reader.line_num, cells
+
+
+class _Lines:
+    """The lines of a file, none of which, nor a row of several, is longer than a text may be."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream, self.taken = stream, 0
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self.stream.readline(LARGEST_TEXT):
+            self.taken += len(line)
+            require(self.taken < LARGEST_TEXT, f"has a row of more than {LARGEST_TEXT} characters")
+            yield line
 
 
 def _has_header(cells: list[str], label: str | int, width: int) -> bool:
@@ -92,20 +126,20 @@ def _labelled(X: Tensor, labels: list[str], classes: tuple[int, int] | tuple[str
     numbers = [_number(label) for label in labels]
     if all(number is not None for number in numbers):
         return X, torch.tensor(numbers, dtype=torch.float64)
-    words = sorted(set(labels))
-    y = torch.tensor([words.index(label) for label in labels])
+    words = {label: number for number, label in enumerate(sorted(set(labels)))}
+    y = torch.tensor([words[label] for label in labels])
     return X, (2 * y - 1 if len(words) == 2 else y)
 
 
 def _two_labels(X: Tensor, labels: list[str], classes: list[str]) -> tuple[Tensor, Tensor]:
+    held = sorted(set(labels))
     for wanted in classes:
-        held = sorted(set(labels))
         require(any(_same(wanted, label) for label in held), f"no row has the label {wanted}; there are {held[:10]}")
-    signs = [
-        next((sign for sign, wanted in zip((-1, 1), classes, strict=True) if _same(wanted, label)), 0)
-        for label in labels
-    ]
-    y = torch.tensor(signs, dtype=torch.float64)
+    signs = {
+        label: next((sign for sign, wanted in zip((-1, 1), classes, strict=True) if _same(wanted, label)), 0)
+        for label in held
+    }
+    y = torch.tensor([signs[label] for label in labels], dtype=torch.float64)
     return X[y != 0], y[y != 0]
 
 

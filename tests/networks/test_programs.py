@@ -135,8 +135,8 @@ def test_deep_chains_are_read_from_onnx(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([("Sigmoid", ["x"], "y", {})], "is a Sigmoid; only"),
-        ([("Relu", ["x"], "a", {}), ("Add", ["a", "x"], "y", {})], "takes 'x', which is no constant"),
+        ([("Sin", ["x"], "y", {})], "is a Sin; only"),
+        ([("Relu", ["x"], "a", {}), ("Gemm", ["a", "x"], "y", {})], "takes 'x', which is no constant"),
         ([("Relu", ["x"], "a", {})], "does not end in the output"),
         ([("Gemm", ["x", "missing"], "y", {})], "takes 'missing', which is no constant"),
     ],

@@ -1,0 +1,16 @@
+"""Files that are there to be read."""
+
+from pathlib import Path
+
+from brittle.common.errors import InputError, require
+
+
+def existing(path: str | Path) -> Path:
+    path = Path(path)
+    try:
+        found, regular = path.exists(), path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    require(found, f"{path}: no such file")
+    require(regular, f"{path}: is not a file")
+    return path

@@ -1,0 +1,148 @@
+"""Programs of torch.export: the graph is JSON and the weights are plain bytes, so nothing has to be loaded by torch."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.common.archives import DAMAGE, Archive, inner_entry, opened
+from brittle.common.errors import InputError, require
+from brittle.common.limits import LARGEST_TEXT
+from brittle.common.pickles import read_pickle
+from brittle.networks.base import Network
+from brittle.networks.graph import Builder, Value
+from brittle.networks.rebuild import rebuilt
+
+TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
+    1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32,
+    8: torch.float64, 12: torch.bool, 13: torch.bfloat16,
+}  # fmt: skip
+STATE = ("parameter", "buffer", "tensor_constant")
+IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size")
+SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError)
+
+
+def load_exported(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
+    """The network of an exported program, rebuilt from the operations of its graph."""
+    with opened(path, "a complete exported program") as archive:
+        try:
+            graph_module = _json(archive, "models/model.json")["graph_module"]
+            constants = _constants(archive, graph_module["signature"]["input_specs"])
+            return _network(Path(path), graph_module, constants, shape)
+        except InputError:
+            raise
+        except SHAPE_ERRORS as error:
+            reason = f"{type(error).__name__}: {str(error)[:100]}"
+            raise InputError(f"{path}: is not an exported program that can be read ({reason})") from None
+
+
+def _json(archive: Archive, name: str) -> Any:
+    return json.loads(archive.read(name, LARGEST_TEXT))
+
+
+def _constants(archive: Archive, specs: list[Any]) -> dict[str, Tensor]:
+    """The parameters and buffers under the names that the graph gives them."""
+    stored: dict[str, tuple[str, Any]] = {}
+    for name in archive:
+        if name.endswith("_config.json"):
+            stored |= {key: (name, entry) for key, entry in _json(archive, name).get("config", {}).items()}
+    pickled = [key for key, (_, entry) in stored.items() if entry.get("use_pickle") or not entry.get("tensor_meta")]
+    require(not pickled, f"{archive.path}: holds pickled objects ({', '.join(pickled[:3])}), not plain tensors")
+    _refuse_samples(archive)
+    constants = {}
+    for kind, spec in (item for each in specs for item in each.items()):
+        if kind in STATE:
+            key = spec[f"{kind}_name"]
+            require(key in stored, f"{archive.path}: array '{key}' is missing")
+            constants[spec["arg"]["name"]] = _tensor(archive, key, *stored[key])
+    return constants
+
+
+def _refuse_samples(archive: Archive) -> None:
+    """Example inputs are pickles that nobody needs; whoever hides an object there is told so."""
+    for name in archive:
+        if name.startswith("data/sample_inputs/"):
+            try:
+                content = inner_entry(archive.read(name), "/data.pkl", LARGEST_TEXT)
+                read_pickle(content, lambda each: each.startswith("torch."), "{}")
+            except (InputError, *DAMAGE):
+                raise InputError(f"{archive.path}: holds pickled objects ({name}), not plain tensors") from None
+
+
+def _tensor(archive: Archive, name: str, config: str, entry: dict[str, Any]) -> Tensor:
+    meta = entry["tensor_meta"]
+    dtype = TYPES.get(meta["dtype"])
+    if dtype is None:
+        raise InputError(f"{archive.path}: array '{name}' is of an unusual type; plain numbers are needed")
+    size, stride = ([each["as_int"] for each in meta[key]] for key in ("sizes", "strides"))
+    content = archive.read(f"{config.rpartition('/')[0]}/{entry['path_name']}")
+    held = torch.frombuffer(bytearray(content) or bytearray(8), dtype=torch.uint8)
+    count = len(content) // dtype.itemsize
+    last = meta["storage_offset"]["as_int"] + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    whole = all(type(each) is int and each >= 0 for each in (*size, *stride, meta["storage_offset"]["as_int"]))
+    archive.budget.take(8 * math.prod(size) if whole else 0, f"array '{name}'")
+    fits = whole and last < count and math.prod(size) > 0
+    require(fits, f"{archive.path}: array '{name}' declares the shape {size} and holds {count} numbers")
+    numbers = held[: count * dtype.itemsize].view(dtype)
+    return numbers.as_strided(size, stride, meta["storage_offset"]["as_int"]).clone()
+
+
+def _network(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor], shape: tuple[int, ...]) -> Network:
+    graph, signature = graph_module["graph"], graph_module["signature"]
+    inputs = [spec["user_input"] for spec in signature["input_specs"] if "user_input" in spec]
+    outputs = [spec["user_output"] for spec in signature["output_specs"] if "user_output" in spec]
+    single = len(inputs) == len(outputs) == len(signature["output_specs"]) == 1
+    require(
+        single, f"{path}: has {len(inputs)} inputs and {len(outputs)} outputs, or changes its state; one each is read"
+    )
+    start, end = (each[0]["arg"]["as_tensor"]["name"] for each in (inputs, outputs))
+    lengths = [each.get("as_int") for each in graph["tensor_values"][start]["sizes"]]
+    builder = Builder(path, start, constants, rows=lengths[0] if lengths else None)
+    for node in graph["nodes"]:
+        _add(builder, node)
+    fixed = tuple(lengths[1:]) if all(type(each) is int for each in lengths[1:]) else ()
+    return rebuilt(path, builder.finished(end, fixed), shape)
+
+
+def _add(builder: Builder, node: dict[str, Any]) -> None:
+    """One node: `torch.ops.aten.linear.default` with its arguments."""
+    target = node["target"].removeprefix("torch.ops.")
+    space, _, name = target.partition(".")
+    name = name.partition(".")[0] if space == "aten" else target
+    if name in IGNORED:
+        return
+    given = [(each["name"], _argument(builder.path, each["arg"]), each.get("kind", 1)) for each in node["inputs"]]
+    arguments = [value for _, value, kind in given if kind == 1]
+    options = {key: value for key, value, kind in given if kind != 1}
+    single = len(node["outputs"]) == 1
+    require(single, f"{builder.path}: the operation '{name[:100]}' has several outputs, which is not read")
+    builder.add(name, *arguments, output=_output(node["outputs"][0]), **options)
+
+
+def _output(described: dict[str, Any]) -> str:
+    return described["as_tensor"]["name"] if "as_tensor" in described else described["as_sym_int"]["as_name"]
+
+
+def _argument(path: str | Path, described: dict[str, Any]) -> Any:
+    ((kind, content),) = described.items()
+    if kind in ("as_tensor", "as_sym_int", "as_name"):
+        return _named(content)
+    if kind in ("as_tensors", "as_sym_ints"):
+        return [_named(each) for each in content]
+    if kind in ("as_int", "as_float", "as_bool", "as_string", "as_ints", "as_floats", "as_bools"):
+        return content
+    if kind == "as_none":
+        return None
+    if kind in ("as_memory_format", "as_layout", "as_device"):
+        return None
+    raise InputError(f"{path}: an argument of the kind '{kind[:60]}' is not read")
+
+
+def _named(content: dict[str, Any]) -> Any:
+    """A tensor or a symbolic number by name, or a plain number."""
+    if "as_int" in content:
+        return content["as_int"]
+    return Value(content["as_name"] if "as_name" in content else content["name"])

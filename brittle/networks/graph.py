@@ -1,0 +1,237 @@
+"""A network from a stranger's file: operations of the one vocabulary, checked before anything is computed."""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from brittle.common.errors import InputError, require
+from brittle.common.limits import LARGEST_GRAPH
+from brittle.networks.operations import ALIASES, OPERATIONS, VIEWS
+
+WAY_OUT = "save module.state_dict() and pass the module in Python, or export to ONNX with known operations"
+
+
+@dataclass(frozen=True)
+class Value:
+    """What a step computes, or a constant of the file, by its name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation; among its arguments, by name, are values, numbers and lists of both."""
+
+    operation: str
+    arguments: dict[str, Any]
+    output: str
+
+    def inputs(self) -> Iterator[str]:
+        for argument in self.arguments.values():
+            for each in argument if isinstance(argument, list | tuple) else [argument]:
+                if isinstance(each, Value):
+                    yield each.name
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The steps from `input` to `output`; `shape` is that of one example, () where the file does not say."""
+
+    input: str
+    constants: dict[str, Tensor]
+    steps: list[Step]
+    output: str
+    shape: tuple[int, ...] = ()
+
+
+@dataclass
+class Builder:
+    """Collects the steps of a file; an operation outside the vocabulary is refused by name.
+
+    Operations in place are read as the plain ones. What they overwrote, under any of its names, cannot be used again.
+    """
+
+    path: str | Path
+    input: str
+    constants: dict[str, Tensor]
+    rows: int | None = None  # the number of examples that the file was written for, where that is fixed
+    steps: list[Step] = field(default_factory=list)
+    _memory: dict[str, int] = field(default_factory=dict)
+    _spent: set[int] = field(default_factory=set)
+    _places: Iterator[int] = field(default_factory=itertools.count)
+
+    def __post_init__(self) -> None:
+        self._known = {self.input, *self.constants}
+
+    def constant(self, name: str) -> None:
+        """A constant that was read after the beginning."""
+        self._known.add(name)
+
+    def add(self, operation: str, *arguments: Any, output: str | None = None, **options: Any) -> Value:
+        """The value of one more step; ATen's name, its arguments in ATen's order or by ATen's names."""
+        full = len(self.steps) < LARGEST_GRAPH
+        require(full, f"{self.path}: has more than {LARGEST_GRAPH} operations, which is the most that is read")
+        plain = operation.removesuffix("_")
+        name = ALIASES.get(plain, plain)
+        known = name in OPERATIONS
+        require(known, f"{self.path}: uses the operation '{operation[:100]}', which is not read; {WAY_OUT}")
+        bound = self._bound(operation, OPERATIONS[name], arguments, options)
+        name, bound = self._row_wise(name, bound)
+        step = Step(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
+        fresh = step.output not in self._known
+        require(fresh, f"{self.path}: the value '{step.output[:100]}' is computed twice")
+        self._remember(step, in_place=plain != operation)
+        self._known.add(step.output)
+        if name in VIEWS and all(each in self.constants for each in step.inputs()):
+            self.constants[step.output] = self._viewed(step)
+        else:
+            self.steps.append(step)
+        return Value(step.output)
+
+    def finished(self, output: str, shape: tuple[int, ...] = ()) -> Graph:
+        known = output in self._known
+        require(known, f"{self.path}: the graph does not end in the output '{output[:100]}'")
+        steps = _needed(self.steps, output)
+        used = {name for step in steps for name in step.inputs()}
+        constants = {name: value for name, value in self.constants.items() if name in used}
+        return Graph(self.input, constants, steps, output, shape)
+
+    def _bound(self, name: str, run: Callable[..., Any], arguments: Any, options: Any) -> dict[str, Any]:
+        try:
+            bound = inspect.signature(run).bind(*arguments, **options).arguments
+        except TypeError as error:
+            raise InputError(f"{self.path}: the operation '{name}' has other arguments here ({error})") from None
+        bound.pop("_", None)
+        for argument in bound.values():
+            for each in argument if isinstance(argument, list | tuple) else [argument]:
+                self._check(name, each)
+        return dict(bound)
+
+    def _check(self, operation: str, argument: Any) -> None:
+        if isinstance(argument, Value):
+            known = argument.name in self._known
+            require(known, f"{self.path}: '{operation}' takes '{argument.name[:100]}', which is not computed before it")
+            spent = self._memory.get(argument.name, -1) in self._spent
+            require(not spent, f"{self.path}: '{operation}' takes what was overwritten in place; {WAY_OUT}")
+            return
+        plain = argument is None or isinstance(argument, bool | float | str)
+        whole = isinstance(argument, int) and abs(argument) < 2**31
+        require(plain or whole, f"{self.path}: '{operation}' has an argument that is neither a number nor a value")
+
+    def _viewed(self, step: Step) -> Tensor:
+        """Another view of a constant, such as the transpose of a weight, is a constant."""
+        (name,) = step.inputs()
+        options = {key: each for key, each in step.arguments.items() if not isinstance(each, Value)}
+        (key,) = (key for key, each in step.arguments.items() if isinstance(each, Value))
+        return computed(self.path, step, {**options, key: self.constants[name]})
+
+    def _row_wise(self, name: str, bound: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        """A reshape that keeps the examples apart, whatever their number in the file was."""
+        lengths = bound.get("shape", bound.get("size"))
+        if name not in ("reshape", "view") or not isinstance(lengths, list | tuple) or not lengths:
+            return name, bound
+        fixed = lengths[0] in (-1, self.rows) and all(isinstance(each, int) for each in lengths)
+        return ("reshape_rows", {"self": bound["self"], "shape": list(lengths[1:])}) if fixed else (name, bound)
+
+    def _remember(self, step: Step, in_place: bool) -> None:
+        """Views share the memory of what they look at."""
+        first = next(step.inputs(), "")
+        mine = self._memory.setdefault(first, next(self._places))
+        if in_place:
+            self._spent.add(mine)
+        shared = step.operation in VIEWS and not in_place
+        self._memory[step.output] = mine if shared else next(self._places)
+
+
+def computed(path: str | Path, step: Step, arguments: dict[str, Any]) -> Any:
+    """The result of one step; whatever PyTorch has against it is said in one line."""
+    try:
+        return OPERATIONS[step.operation](**arguments)
+    except InputError as error:
+        raise InputError(f"{path}: the operation '{step.operation}' cannot be read: {error}") from None
+    except (RuntimeError, TypeError, ValueError, IndexError, OverflowError, AttributeError, ZeroDivisionError) as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise InputError(f"{path}: the operation '{step.operation}' cannot be done ({reason})") from None
+
+
+def _needed(steps: list[Step], output: str) -> list[Step]:
+    """Those that the output depends on."""
+    wanted, kept = {output}, []
+    for step in reversed(steps):
+        if step.output in wanted:
+            wanted.update(step.inputs())
+            kept.append(step)
+    return kept[::-1]
+
+
+class Interpreter(nn.Module):
+    """Runs a graph; each value is let go after its last use. `row_bytes` is the memory that one example takes."""
+
+    def __init__(self, graph: Graph, row_bytes: int = 0) -> None:
+        super().__init__()
+        self.graph, self.row_bytes = graph, row_bytes
+        self._places = {name: f"value_{place}" for place, name in enumerate(graph.constants)}
+        trained = set(_trained(graph))
+        for name, value in graph.constants.items():
+            if name in trained and value.is_floating_point():
+                self.register_parameter(self._places[name], nn.Parameter(value))
+            else:
+                self.register_buffer(self._places[name], value)
+        self._last = last_uses(graph)
+
+    def forward(self, X: Tensor) -> Tensor:
+        values: dict[str, Any] = {self.graph.input: X}
+        for place, step in enumerate(self.graph.steps):
+            values[step.output] = OPERATIONS[step.operation](**filled(step.arguments, values, self._constant))
+            for name in self._last.get(place, ()):
+                values.pop(name, None)
+        return values[self.graph.output]
+
+    def _constant(self, name: str) -> Tensor:
+        return getattr(self, self._places[name])
+
+
+def filled(arguments: dict[str, Any], values: dict[str, Any], constant: Callable[[str], Tensor]) -> dict[str, Any]:
+    """The arguments of a step with its values in their places."""
+
+    def fill(argument: Any) -> Any:
+        if isinstance(argument, list | tuple):
+            return [fill(each) for each in argument]
+        if not isinstance(argument, Value):
+            return argument
+        return values[argument.name] if argument.name in values else constant(argument.name)
+
+    return {name: fill(argument) for name, argument in arguments.items()}
+
+
+def last_uses(graph: Graph) -> dict[int, list[str]]:
+    """After which step which values are needed no more."""
+    last = {name: place for place, step in enumerate(graph.steps) for name in (*step.inputs(), step.output)}
+    ends: dict[int, list[str]] = {}
+    for name, place in last.items():
+        if name != graph.output:
+            ends.setdefault(place, []).append(name)
+    return ends
+
+
+def _trained(graph: Graph) -> Iterator[str]:
+    """Weights and biases are parameters; means, scales and the like are not."""
+    for step in graph.steps:
+        for name in ("weight", "bias"):
+            value = step.arguments.get(name)
+            if isinstance(value, Value):
+                yield value.name
+
+
+def of_one_type(graph: Graph) -> Graph:
+    """Floats of one type: float64 where any constant is, otherwise float32."""
+    floats = {name: value for name, value in graph.constants.items() if value.is_floating_point()}
+    double = any(value.dtype == torch.float64 for value in floats.values())
+    cast = {name: value.to(torch.float64 if double else torch.float32) for name, value in floats.items()}
+    return Graph(graph.input, graph.constants | cast, graph.steps, graph.output, graph.shape)

@@ -1,0 +1,220 @@
+"""What each kind of ONNX node means in the one vocabulary."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import InputError, require
+from brittle.networks.graph import Builder, Value
+
+FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
+
+
+class Node:
+    """One node of a file, and where its steps go."""
+
+    def __init__(self, builder: Builder, stored: Any) -> None:
+        self.builder, self.output = builder, stored.output[0]
+        self.inputs = [Value(name) if name else None for name in stored.input]
+        self._attributes = {each.name: each for each in stored.attribute}
+
+    def add(self, operation: str, *arguments: Any, **options: Any) -> None:
+        """The last step, which gives the node's output."""
+        self.builder.add(operation, *arguments, output=self.output, **options)
+
+    def has(self, place: int) -> bool:
+        return len(self.inputs) > place and self.inputs[place] is not None
+
+    def value(self, place: int) -> Value:
+        require(self.has(place), f"has no input {place}")
+        value = self.inputs[place]
+        assert value is not None
+        return value
+
+    def constant(self, place: int) -> Tensor:
+        name = self.value(place).name
+        require(name in self.builder.constants, f"takes '{name[:100]}', which is no constant")
+        return self.builder.constants[name]
+
+    def integers(self, place: int) -> list[int]:
+        """A constant list of whole numbers, such as a shape."""
+        value = self.constant(place)
+        whole = value.dtype in (torch.int64, torch.int32) and value.ndim <= 1 and value.numel() <= 64
+        require(whole, "needs a short list of whole numbers")
+        return value.reshape(-1).tolist()
+
+    def keep(self, value: Tensor) -> Value:
+        """A constant that is made of the file's."""
+        name = f"{self.output}:{len(self.builder.constants)}"
+        self.builder.constants[name] = value
+        self.builder.constant(name)
+        return Value(name)
+
+    def integer(self, name: str, default: int) -> int:
+        return int(self._attributes[name].i) if name in self._attributes else default
+
+    def number(self, name: str, default: float) -> float:
+        return float(self._attributes[name].f) if name in self._attributes else default
+
+    def list(self, name: str, default: list[int]) -> list[int]:
+        return [int(each) for each in self._attributes[name].ints] if name in self._attributes else default
+
+    def text(self, name: str, default: str) -> str:
+        stored = self._attributes.get(name)
+        return default if stored is None else stored.s.decode("latin1")
+
+
+def _gemm(node: Node) -> None:
+    require(node.integer("transA", 0) == 0, "must take the rows as they are")
+    W = node.constant(1)
+    require(W.ndim == 2 and W.is_floating_point(), f"has weights of the shape {tuple(W.shape)} and type {W.dtype}")
+    W = (W if node.integer("transB", 0) else W.T) * node.number("alpha", 1.0)
+    if not node.has(2):
+        return node.add("linear", node.value(0), node.keep(W))
+    b = node.constant(2) * node.number("beta", 1.0)
+    fits = tuple(b.shape) in ((), (1,), (len(W),), (1, 1), (1, len(W)))
+    require(fits, f"has biases of the shape {tuple(b.shape)} for {len(W)} outputs")
+    bias = b.reshape(-1).expand(len(W)).contiguous()
+    return node.add("linear", node.value(0), node.keep(W.contiguous()), node.keep(bias))
+
+
+def _matmul(node: Node) -> None:
+    known = node.builder.constants
+    W = known.get(node.value(1).name)
+    if W is not None and W.ndim == 2 and node.value(0).name not in known:
+        return node.add("linear", node.value(0), node.keep(W.T.contiguous()))
+    return node.add("matmul", node.value(0), node.value(1))
+
+
+def _conv(node: Node) -> None:
+    W = node.constant(1)
+    axes = W.ndim - 2
+    require(axes in (1, 2), f"has a kernel of the shape {tuple(W.shape)}")
+    rows, padding = _padded(node, axes)
+    strides, dilations = node.list("strides", [1] * axes), node.list("dilations", [1] * axes)
+    bias = node.value(2) if node.has(2) else None
+    groups = node.integer("group", 1)
+    node.add(f"conv{axes}d", rows, node.value(1), bias, strides, padding, dilations, groups)
+
+
+def _padded(node: Node, axes: int) -> tuple[Value, list[int]]:
+    """The input and its symmetric padding; other padding becomes a step of its own."""
+    explicit = node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    pads = node.list("pads", [0] * (2 * axes))
+    require(explicit and len(pads) == 2 * axes and min(pads) >= 0, "has a padding that is not given in numbers")
+    before, after = pads[:axes], pads[axes:]
+    if before == after:
+        return node.value(0), before
+    order = [each for pair in zip(reversed(before), reversed(after), strict=True) for each in pair]
+    return node.builder.add("constant_pad_nd", node.value(0), order), [0] * axes
+
+
+def _max_pool(node: Node) -> None:
+    kernel = node.list("kernel_shape", [])
+    require(len(kernel) == 2, f"has a kernel of the shape {kernel[:8]}; pictures have two axes")
+    pads = node.list("pads", [0] * 4)
+    plain = pads[:2] == pads[2:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    require(plain and not node.integer("storage_order", 0), "has a padding that is not symmetric")
+    strides, dilations = node.list("strides", [1, 1]), node.list("dilations", [1, 1])
+    node.add("max_pool2d", node.value(0), kernel, strides, pads[:2], dilations, bool(node.integer("ceil_mode", 0)))
+
+
+def _average_pool(node: Node) -> None:
+    kernel = node.list("kernel_shape", [])
+    require(len(kernel) == 2, f"has a kernel of the shape {kernel[:8]}; pictures have two axes")
+    pads = node.list("pads", [0] * 4)
+    plain = pads[:2] == pads[2:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    require(plain and node.list("dilations", [1, 1]) == [1, 1], "has a padding that is not symmetric, or dilations")
+    strides, whole = node.list("strides", [1, 1]), bool(node.integer("count_include_pad", 0))
+    node.add("avg_pool2d", node.value(0), kernel, strides, pads[:2], bool(node.integer("ceil_mode", 0)), whole)
+
+
+def _batch_norm(node: Node) -> None:
+    require(not node.integer("training_mode", 0), "normalises by the batch; export in evaluation mode")
+    scale, shift, mean, variance = (node.value(place) for place in (1, 2, 3, 4))
+    node.add("batch_norm", node.value(0), scale, shift, mean, variance, False, 0.0, node.number("epsilon", 1e-5))
+
+
+def _reshape(node: Node) -> None:
+    lengths = node.integers(1)
+    apart = len(lengths) > 1 and lengths[0] in (-1, 0, 1, node.builder.rows)
+    require(apart, f"reshapes to {lengths}, which mixes the examples")
+    known = all(length > 0 or length == -1 for length in lengths[1:]) and lengths.count(-1) <= 1
+    require(known, f"reshapes to {lengths}, which is not read")
+    node.add("reshape_rows", node.value(0), lengths[1:])
+
+
+def _flatten(node: Node) -> None:
+    require(node.integer("axis", 1) == 1, "flattens more than each example")
+    node.add("reshape_rows", node.value(0), [-1])
+
+
+def _clip(node: Node) -> None:
+    """The limits are inputs since version 11 and were attributes before."""
+    limits = []
+    for place, name in ((1, "min"), (2, "max")):
+        value = node.constant(place) if node.has(place) else None
+        require(value is None or value.numel() == 1, "clips to an array")
+        limits.append(node.number(name, torch.nan) if value is None else float(value))
+    low, high = (None if limit != limit else limit for limit in limits)
+    node.add("clamp", node.value(0), low, high)
+
+
+def _axes(node: Node) -> list[int]:
+    return node.integers(1) if node.has(1) else node.list("axes", [])
+
+
+def _cast(node: Node) -> None:
+    require(node.integer("to", 0) in FLOAT_TYPES, "casts to something else than floats")
+    node.add("identity", node.value(0))
+
+
+def _unsqueeze(node: Node) -> None:
+    axes = _axes(node)
+    require(len(axes) == 1, f"adds the axes {axes}; one is read")
+    node.add("unsqueeze", node.value(0), axes[0])
+
+
+def _squeeze(node: Node) -> None:
+    axes = _axes(node)
+    require(len(axes) > 0, "must name its axes")
+    node.add("squeeze", node.value(0), axes)
+
+
+def _global_pool(node: Node) -> None:
+    node.add("adaptive_avg_pool2d", node.value(0), [1, 1])
+
+
+def _simple(operation: str, *inputs: int) -> Callable[[Node], None]:
+    return lambda node: node.add(operation, *(node.value(place) for place in inputs))
+
+
+def _mean(node: Node) -> None:
+    axes = _axes(node)
+    require(len(axes) > 0, "must name its axes")
+    node.add("mean", node.value(0), axes, bool(node.integer("keepdims", 1)))
+
+
+def _concat(node: Node) -> None:
+    if any(each is None for each in node.inputs):
+        raise InputError("joins nothing")
+    node.add("cat", node.inputs, node.integer("axis", 1))
+
+
+NODES: dict[str, Callable[[Node], None]] = {
+    "Gemm": _gemm, "MatMul": _matmul, "Conv": _conv, "Reshape": _reshape, "Flatten": _flatten, "Clip": _clip,
+    "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _global_pool, "Cast": _cast,
+    "BatchNormalization": _batch_norm, "Concat": _concat, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
+    "ReduceMean": _mean, "Identity": _simple("identity", 0), "Dropout": _simple("identity", 0),
+    "Relu": _simple("relu", 0), "Sigmoid": _simple("sigmoid", 0), "Tanh": _simple("tanh", 0),
+    "Erf": _simple("erf", 0), "Exp": _simple("exp", 0), "Sqrt": _simple("sqrt", 0), "Abs": _simple("abs", 0),
+    "Neg": _simple("neg", 0), "Add": _simple("add", 0, 1), "Sub": _simple("sub", 0, 1), "Mul": _simple("mul", 0, 1),
+    "Div": _simple("div", 0, 1),
+    "Softmax": lambda node: node.add("softmax", node.value(0), node.integer("axis", -1)),
+    "LogSoftmax": lambda node: node.add("log_softmax", node.value(0), node.integer("axis", -1)),
+    "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
+    "Elu": lambda node: node.add("elu", node.value(0), node.number("alpha", 1.0)),
+    "Transpose": lambda node: node.add("permute", node.value(0), node.list("perm", [])),
+}  # fmt: skip

@@ -1,0 +1,268 @@
+"""The one vocabulary of foreign networks: every operation that a file may ask for, under its ATen name.
+
+Readers of ONNX, TorchScript and exported programs translate into these names and arguments; nothing else is ever run.
+The arguments have ATen's names and order. Arguments that only choose an implementation are taken and ignored.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from brittle.common.errors import require
+
+Lengths = Any  # one whole number for all axes, or one for each
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    return functional.linear(input, weight, bias)
+
+
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: float = 1, alpha: float = 1) -> Tensor:
+    return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def convolution(
+    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Lengths, padding: Lengths, dilation: Lengths,
+    transposed: bool, output_padding: Lengths, groups: int, *_: bool,
+) -> Tensor:  # fmt: skip
+    require(not transposed, "a transposed convolution is not read")
+    return _convolve(weight.ndim - 2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv1d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Lengths = 1, padding: Lengths | str = 0,
+    dilation: Lengths = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Lengths = 1, padding: Lengths | str = 0,
+    dilation: Lengths = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _convolve(
+    axes: int, input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int
+) -> Tensor:
+    require(axes in (1, 2) and weight.ndim == axes + 2, f"the kernel has the shape {tuple(weight.shape)}")
+    require(input.ndim == weight.ndim, f"the kernel has {weight.ndim} axes and the input {input.ndim}")
+    _positive(stride, dilation, groups)
+    run = functional.conv1d if axes == 1 else functional.conv2d
+    return run(input, weight, bias, stride, padding, dilation, groups)
+
+
+def batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    training: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
+) -> Tensor:  # fmt: skip
+    require(not training, "it normalises by the batch; save the module in evaluation mode")
+    return functional.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+
+
+def layer_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
+    eps: float = 1e-5, cudnn_enable: bool = True,
+) -> Tensor:  # fmt: skip
+    return functional.layer_norm(input, list(normalized_shape), weight, bias, eps)
+
+
+def max_pool2d(
+    self: Tensor, kernel_size: Lengths, stride: Lengths = (), padding: Lengths = 0, dilation: Lengths = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    _positive(kernel_size, stride, dilation)
+    return functional.max_pool2d(self, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+
+def avg_pool2d(
+    self: Tensor, kernel_size: Lengths, stride: Lengths = (), padding: Lengths = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Tensor:  # fmt: skip
+    _positive(kernel_size, stride)
+    options = (stride or None, padding, ceil_mode, count_include_pad, divisor_override)
+    return functional.avg_pool2d(self, kernel_size, *options)
+
+
+def adaptive_avg_pool2d(self: Tensor, output_size: Lengths) -> Tensor:
+    _positive(output_size)
+    return functional.adaptive_avg_pool2d(self, output_size)
+
+
+def add(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
+    return torch.add(self, other, alpha=alpha)
+
+
+def sub(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
+    return torch.sub(self, other, alpha=alpha)
+
+
+def rsub(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
+    return other - alpha * self
+
+
+def mul(self: Tensor, other: Tensor | float) -> Tensor:
+    return torch.mul(self, other)
+
+
+def div(self: Tensor, other: Tensor | float) -> Tensor:
+    return torch.div(self, other)
+
+
+def clamp(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+    return torch.clamp(self, min, max)
+
+
+def softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
+    _within_rows(self, dim)
+    return torch.softmax(self, dim)
+
+
+def log_softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
+    _within_rows(self, dim)
+    return torch.log_softmax(self, dim)
+
+
+def mean(self: Tensor, dim: Lengths, keepdim: bool = False, dtype: None = None) -> Tensor:
+    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
+    return torch.mean(self, dim, keepdim)
+
+
+def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    require(len(tensors) > 0, "there is nothing to join")
+    _within_rows(tensors[0], dim)
+    return torch.cat(list(tensors), dim)
+
+
+def flatten(self: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    return torch.flatten(self, start_dim, end_dim)
+
+
+def reshape(self: Tensor, shape: Sequence[int]) -> Tensor:
+    return torch.reshape(self, tuple(shape))
+
+
+def view(self: Tensor, size: Sequence[int]) -> Tensor:
+    return torch.reshape(self, tuple(size))
+
+
+def reshape_rows(self: Tensor, shape: Sequence[int]) -> Tensor:
+    """Not ATen's: every example to this shape, whatever their number."""
+    return torch.reshape(self, (len(self), *shape))
+
+
+def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
+    return torch.permute(self, tuple(dims))
+
+
+def transpose(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    return torch.transpose(self, dim0, dim1)
+
+
+def t(self: Tensor) -> Tensor:
+    return torch.t(self)
+
+
+def squeeze(self: Tensor, dim: Lengths) -> Tensor:
+    return torch.squeeze(self, dim)
+
+
+def unsqueeze(self: Tensor, dim: int) -> Tensor:
+    return torch.unsqueeze(self, dim)
+
+
+def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    return functional.pad(self, list(pad), value=value)
+
+
+def size(self: Tensor, dim: int) -> int:
+    return self.shape[dim]
+
+
+def identity(self: Tensor) -> Tensor:
+    return self
+
+
+def dropout(input: Tensor, p: float = 0.5, train: bool = False) -> Tensor:
+    """As in evaluation: whoever exports a network in training mode means the network."""
+    return input
+
+
+def contiguous(self: Tensor, memory_format: int | None = None) -> Tensor:
+    return self
+
+
+def relu(self: Tensor) -> Tensor:
+    return torch.relu(self)
+
+
+def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return functional.leaky_relu(self, negative_slope)
+
+
+def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    require(scale == 1 and input_scale == 1, "an ELU with scales is not read")
+    return functional.elu(self, alpha)
+
+
+def gelu(self: Tensor, approximate: str = "none") -> Tensor:
+    return functional.gelu(self, approximate=approximate)
+
+
+def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    return torch.clamp(self, min_val, max_val)
+
+
+def softplus(self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    return functional.softplus(self, beta, threshold)
+
+
+def _plain(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    def run(self: Tensor) -> Tensor:
+        return function(self)
+
+    return run
+
+
+def _pair(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Tensor]:
+    def run(self: Tensor, other: Tensor) -> Tensor:
+        return function(self, other)
+
+    return run
+
+
+def _positive(*lengths: Lengths) -> None:
+    for each in lengths:
+        values = [each] if isinstance(each, int) else list(each)
+        require(all(isinstance(value, int) and value > 0 for value in values), f"{each} must be positive")
+
+
+def _within_rows(self: Tensor, *dims: int) -> None:
+    require(all(dim % self.ndim != 0 for dim in dims), "it mixes the examples of a batch")
+
+
+Operation = Callable[..., Any]
+OPERATIONS: dict[str, Operation] = {
+    operation.__name__: operation
+    for operation in (
+        linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
+        add, sub, rsub, mul, div, clamp, softmax, log_softmax, mean, cat, flatten, reshape, view, reshape_rows, permute,
+        transpose, t, squeeze, unsqueeze, constant_pad_nd, size, identity, dropout, contiguous, relu, leaky_relu, elu,
+        gelu, hardtanh, softplus,
+    )
+}  # fmt: skip
+OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
+OPERATIONS |= {name: _plain(getattr(functional, name)) for name in ("relu6", "silu", "hardsigmoid", "hardswish")}
+OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum")}
+ALIASES = {
+    "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
+    "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",
+}  # fmt: skip
+VIEWS = (
+    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "identity",
+    "dropout", "contiguous",
+)  # fmt: skip

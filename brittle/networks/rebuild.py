@@ -1,0 +1,165 @@
+"""From a graph to a network: measured without memory, then a TwoLayer or Deep where it is a chain, else an Adapter."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.common.errors import InputError, about, require
+from brittle.common.limits import LARGEST_ROW, LARGEST_WORK
+from brittle.networks.adapter import Adapter
+from brittle.networks.base import Network
+from brittle.networks.deep import of_layers
+from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type
+from brittle.networks.operations import VIEWS
+from brittle.networks.recognise import agree
+
+ROWS = 1009  # a prime, so that examples which are mixed up show in the shapes
+CONVOLUTIONS = ("conv1d", "conv2d", "convolution")
+PRODUCTS = {  # which argument holds the rows, the weights and the biases
+    "linear": ("input", "weight", "bias"), "addmm": ("mat1", "mat2", "self"), "matmul": ("self", "other", ""),
+    "mm": ("self", "other", ""),
+}  # fmt: skip
+Layer = tuple[Tensor, Tensor]
+
+
+def rebuilt(path: str | Path, graph: Graph, shape: tuple[int, ...] = ()) -> Network:
+    """The network that computes what the graph describes; `shape` of one example goes before the file's own."""
+    for name, value in graph.constants.items():
+        finite = not value.is_floating_point() or bool(value.isfinite().all())
+        require(finite, f"{path}: array '{name[:100]}' holds NaN or infinity")
+    graph = of_one_type(graph)
+    shape = shape or graph.shape or _features(graph)
+    require(shape != (), f"{path}: does not say the shape of its input; pass shape=(features,) or (channels, h, w)")
+    module = Interpreter(graph, row_bytes=8 * measured(path, graph, shape))
+    layers = _chain(graph)
+    if layers:
+        network = of_layers([W for W, _ in layers], [b for _, b in layers])
+        if agree(network, module, shape):
+            return network
+    try:
+        return Adapter(module, shape)
+    except InputError as error:
+        raise about(path, error) from None
+
+
+def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
+    """The most numbers that are held at once for one example, found on shapes alone, or the reason for a refusal."""
+    whole = all(isinstance(length, int) and 0 < length <= LARGEST_ROW for length in shape)
+    large = f"{path}: an input of the shape {shape} is too large; {LARGEST_ROW} numbers are the most"
+    require(whole and math.prod(shape) <= LARGEST_ROW, large)
+    values: dict[str, Any] = {graph.input: torch.empty(ROWS, *shape, device="meta", dtype=torch.float32)}
+    held, most, work, ends = math.prod(shape), 0, 0, last_uses(graph)
+    from_input = {graph.input}
+    for place, step in enumerate(graph.steps):
+        arguments = filled(step.arguments, values, lambda name: _shadow(graph.constants[name]))
+        value = values[step.output] = computed(path, step, arguments)
+        if from_input & set(step.inputs()):
+            from_input.add(step.output)
+            apart = not isinstance(value, Tensor) or value.shape[:1] == (ROWS,)
+            require(apart, f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart")
+        held += _numbers(value)
+        work += _work(step, arguments, value)
+        most = max(most, held + _scratch(step, arguments, value))
+        fits = most <= LARGEST_ROW and work <= LARGEST_WORK
+        require(fits, f"{path}: the operation '{step.operation}' makes the network too large ({most} numbers at once)")
+        held -= sum(_numbers(values.pop(name, None)) for name in ends.get(place, ()))
+    return most
+
+
+def _shadow(value: Tensor) -> Tensor:
+    shadow = value.to("meta")
+    return shadow.float() if value.is_floating_point() else shadow
+
+
+def _numbers(value: Any) -> int:
+    """Of one example; of all where they do not depend on it."""
+    if not isinstance(value, Tensor):
+        return 0
+    each = value.shape[1:] if value.shape[:1] == (ROWS,) else value.shape
+    return math.prod(each)
+
+
+def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
+    """Multiplications, roughly: what an unfriendly file would make endless."""
+    count = _numbers(value)
+    if step.operation in CONVOLUTIONS:
+        W = arguments["weight"]
+        return count * math.prod(W.shape[1:])
+    if step.operation in PRODUCTS:
+        return count * (arguments[PRODUCTS[step.operation][0]].shape or (1,))[-1]
+    if step.operation in ("max_pool2d", "avg_pool2d"):
+        kernel = arguments["kernel_size"]
+        return count * (kernel**2 if isinstance(kernel, int) else math.prod(kernel) ** (2 // len(kernel)))
+    return 16 * (count + _numbers(arguments.get("self")))
+
+
+def _scratch(step: Step, arguments: dict[str, Any], value: Any) -> int:
+    """A convolution may copy every patch that its kernel sees."""
+    if step.operation not in CONVOLUTIONS:
+        return 0
+    W = arguments["weight"]
+    patches = _numbers(value) // max(1, W.shape[0])
+    return patches * math.prod(W.shape[1:]) * arguments.get("groups", 1)
+
+
+def _features(graph: Graph) -> tuple[int, ...]:
+    """(features,) where the first thing that happens to the input is a linear layer."""
+    for step in graph.steps:
+        W = step.arguments.get("weight")
+        if step.operation == "linear" and isinstance(W, Value) and W.name in graph.constants:
+            return tuple(graph.constants[W.name].shape[1:])
+        if step.operation not in (*VIEWS, "size"):
+            return ()
+    return ()
+
+
+def _chain(graph: Graph) -> list[Layer]:
+    """The linear layers, where the steps are one path on which they and ReLUs alternate; otherwise none."""
+    layers: list[Layer] = []
+    current, straight = graph.input, True
+    aside = {*graph.constants, *(step.output for step in graph.steps if step.operation == "size")}
+    for step in graph.steps:
+        if step.operation == "size":
+            continue
+        if [name for name in step.inputs() if name not in aside] != [current]:
+            return []
+        layer = _layer(graph, step, current)
+        if layer is not None and straight:
+            layers.append(layer)
+            straight = False
+        elif step.operation == "relu" and not straight:
+            straight = True
+        elif not straight and (shifted := _shifted(graph, step, layers[-1])):
+            layers[-1] = shifted
+        elif step.operation not in VIEWS:
+            return []
+        current = step.output
+    return layers if current == graph.output and not straight else []
+
+
+def _layer(graph: Graph, step: Step, current: str) -> Layer | None:
+    """The weights (outputs, inputs) and biases of a step that is a linear layer."""
+    if step.operation not in PRODUCTS or (step.arguments.get("beta", 1), step.arguments.get("alpha", 1)) != (1, 1):
+        return None
+    rows, weight, bias = (step.arguments.get(name) for name in PRODUCTS[step.operation])
+    if rows != Value(current) or not isinstance(weight, Value) or weight.name not in graph.constants:
+        return None
+    W = graph.constants[weight.name] if step.operation == "linear" else graph.constants[weight.name].mT
+    if W.ndim != 2 or not W.is_floating_point() or (bias is not None and bias.name not in graph.constants):
+        return None
+    b = W.new_zeros(len(W)) if bias is None else graph.constants[bias.name]
+    return (W.contiguous(), b.contiguous()) if b.shape == W.shape[:1] else None
+
+
+def _shifted(graph: Graph, step: Step, layer: Layer) -> Layer | None:
+    """A constant that is added after a linear layer belongs to its biases."""
+    others = [each for each in step.arguments.values() if isinstance(each, Value) and each.name in graph.constants]
+    if step.operation != "add" or len(others) != 1 or step.arguments.get("alpha", 1) != 1:
+        return None
+    W, b = layer
+    c = graph.constants[others[0].name]
+    fits = c.is_floating_point() and c.numel() in (1, len(b)) and tuple(c.shape) in ((), (1,), (len(b),), (1, len(b)))
+    return (W, b + c.reshape(-1)) if fits else None
