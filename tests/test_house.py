@@ -84,7 +84,7 @@ def test_only_the_outer_rooms_print():
 
 
 def test_no_test_can_wait_for_ever(pytestconfig):
-    """A signal ends it and, where native code lets no signal through, a thread in C; slow hypotheses are no failures."""
+    """A signal ends it and, where native code lets none through, a thread in C; slow hypotheses are no failures."""
     assert 0 < float(pytestconfig.getini("timeout")) < float(pytestconfig.getini("faulthandler_timeout"))
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
     assert settings().deadline is None
