@@ -14,7 +14,7 @@ from brittle.common.progress import duration
 from brittle.experiments.base import FigureResult
 from brittle.experiments.machine import slowness
 from brittle.experiments.run import Plan, find
-from brittle.experiments.sweep import engine
+from brittle.experiments.sweep import Dask, engine
 from brittle.report.figure_page import VERDICTS, contents, reproduction
 from brittle.report.figures import write_figure
 
@@ -28,6 +28,9 @@ def reproduce_command(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Finished cells and figures.")] = Path("out"),
     engine_name: Annotated[str, typer.Option("--engine", help="local, or dask://host:port.")] = "local",
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")] = os.cpu_count() or 1,
+    patience: Annotated[
+        float, typer.Option("--patience", metavar="SECONDS", min=0, help="Dask: to wait while there is no worker.")
+    ] = Dask.patience,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME=V,V", help="Only cells with these parameters.")
     ] = None,
@@ -39,7 +42,7 @@ def reproduce_command(
 ) -> None:
     """Run what is not in DIR yet, judge the claims, and write PNG, SVG, CSV, JSON and HTML. Stop and go on at will."""
     plan = Plan(tuple(find(figure)), preset, _selection(only or []), seed)
-    place = engine(engine_name, jobs)
+    place = engine(engine_name, jobs, patience, say)
     say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
     results = []
     with watching(figure) as watch:

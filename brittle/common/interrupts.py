@@ -47,7 +47,7 @@ def install() -> None:
     """Take over the signals of this process."""
     listener, wakeup = socket.socketpair()
     wakeup.setblocking(False)
-    with blocked():  # the main thread is to receive them
+    with blocked(*SIGNALS):  # the main thread is to receive them
         threading.Thread(target=_end_after_grace, args=(listener,), daemon=True).start()
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as of nohup, or in the background
@@ -73,12 +73,12 @@ def announce(end: Interrupted) -> int:
 
 
 @contextmanager
-def blocked() -> Iterator[None]:
+def blocked(*numbers: signal.Signals) -> Iterator[None]:
     """Processes and threads that begin here never receive these signals; this one receives them afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
     finally:
