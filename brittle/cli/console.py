@@ -4,8 +4,8 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
@@ -71,11 +71,26 @@ def emit(result: Mapping[str, Any], json_file: str | None, table: Table | None =
         with output():
             print(json.dumps(content, indent=2, allow_nan=False))
         return
-    with ExitStack() as last:
-        last.callback(_show, table if table is not None else fields_table(content))  # even if the file fails
-        if json_file is not None:
-            write_json(json_file, content)
-            say(f"wrote {json_file}")
+    shown = table if table is not None else fields_table(content)
+    deliver(lambda: _write_json(json_file, content), lambda: _show(shown))
+
+
+def deliver(*outputs: Callable[[], None]) -> None:
+    """Every one, then the first failure: a full disk costs nothing that can be printed, a closed pipe no file."""
+    failures: list[InputError | OutputClosed] = []
+    for each in outputs:
+        try:
+            each()
+        except (InputError, OutputClosed) as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _write_json(file: str | None, content: Any) -> None:
+    if file is not None:
+        write_json(file, content)
+        say(f"wrote {file}")
 
 
 def _show(table: Any) -> None:

@@ -8,7 +8,8 @@ import typer
 from torch import Generator
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
-from brittle.cli.options import JsonFile, OutFile, Seed, generator
+from brittle.cli.models import NetworkOut, require_format
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.regime_options import REGIMES, regime_from, with_regime
 from brittle.cli.settings_options import Sampling, with_sampling
 from brittle.common import interrupts
@@ -16,6 +17,7 @@ from brittle.common.errors import require
 from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
 from brittle.settings import Data, load_data, save_data
 from brittle.training import Training
+from brittle.training.checkpoint import require_place
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -49,23 +51,32 @@ def train(
     until: Annotated[list[str] | None, typer.Option(metavar="STOP", help=UNTIL)] = None,
     threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processor threads.")] = None,
     seed: Seed = 0,
-    out: OutFile = None,
-    data_out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the data, as .npz.")] = None,
+    out: NetworkOut = None,
+    data_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=file_to_write(".npz"), help="Where to write the data, as .npz."),
+    ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where Ctrl-C leaves the run; next to --out unless given.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(),
+            help="Where Ctrl-C leaves the run; next to --out unless given.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint; all else as before.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     place = checkpoint or (out.with_suffix(".checkpoint.npz") if out is not None else None)
     require(not resume or place is not None, "--resume needs --out or --checkpoint, to know where the run was left")
-    for path in (out, data_out, place):
-        require(path is None or path.parent.is_dir(), f"{path}: the folder {path and path.parent} does not exist")
+    if place is not None:
+        require_place(place)
     if threads is not None:
         torch.set_num_threads(threads)
     rng = generator(seed)
     data = _data(sampling, data_file, rng)
     network = _network(network_file, width, init, {"scale": init_scale}, biases, data, rng)
+    require_format(network, out)
     chosen = regime_from(regime, until, options, network)
     if data_out is not None:
         save_data(data, data_out)

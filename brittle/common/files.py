@@ -50,6 +50,17 @@ def require_writable(path: str | Path) -> None:
         _remove(partial)
 
 
+def require_folder(path: str | Path) -> None:
+    """The same for files in a folder, which need not be there yet."""
+    try:
+        chain = (Path(path).absolute(), *Path(path).absolute().parents)
+        there = next(folder for folder in chain if folder.exists())
+        require(there.is_dir(), f"{path}: {there} is not a folder")
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
 def _begun(path: Path) -> tuple[int, Path]:
     """A partial file beside its place, locked as long as its writer lives; those of dead writers are removed."""
     try:

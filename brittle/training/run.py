@@ -25,7 +25,10 @@ PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 SECONDS_BETWEEN_REPORTS = 0.1
 LONG_STEP = 0.25  # seconds
-SIGNALS: dict[int, tuple[str, str]] = {signal.SIGINT: ("interrupt", "interrupted"), signal.SIGTERM: ("termination", "terminated")}
+SIGNALS: dict[int, tuple[str, str]] = {
+    signal.SIGINT: ("interrupt", "interrupted"),
+    signal.SIGTERM: ("termination", "terminated"),
+}
 SMALL_STEP = 1e8  # operations: a few milliseconds of one core
 
 

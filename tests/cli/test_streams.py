@@ -1,4 +1,4 @@
-"""Standard output may be closed, full or unable to show a character: never a traceback, never the exit code of a claim."""
+"""Standard output may be closed, full or know no Greek: never a traceback, never the exit code of a claim."""
 
 import json
 import os
