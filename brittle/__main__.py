@@ -1,7 +1,6 @@
 """`python -m brittle` and the `brittle` command."""
 
 import os
-import sys
 
 from brittle.common import interrupts
 
@@ -17,7 +16,7 @@ def run() -> None:
         interrupts.finish()
     except interrupts.Interrupted as end:
         code = interrupts.announce(end)
-    sys.exit(code)
+    interrupts.leave(code)
 
 
 def _fill_closed_streams() -> None:

@@ -5,6 +5,7 @@ code does not come back or somebody swallowed the exception, a thread ends the p
 command line's: without `install` signals mean what they mean to Python.
 """
 
+import atexit
 import os
 import signal
 import socket
@@ -13,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 GRACE = 1.0  # seconds for the work to end by itself
@@ -64,12 +65,23 @@ def start() -> None:
 def finish() -> None:
     """The work is done: signals change nothing any more."""
     _state.ending = True
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def announce(end: Interrupted) -> int:
     """Say it in one line; the exit code."""
     _say(end.number, end.kept)
     return 128 + end.number
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking PyTorch apart, which takes long, and without waiting for anybody's threads."""
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
 
 
 @contextmanager

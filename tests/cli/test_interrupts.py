@@ -91,7 +91,7 @@ def files(tmp_path_factory):
     return [folder / "net.npz", "--data", folder / "data.npz"]
 
 
-LONG = [("certify", "--method", "exact"), ("audit", "--budget", 3600), ("kkt", "--solve"), ("attack",)]
+LONG = [("certify", "--method", "exact"), ("audit", "--budget", 3600)]
 
 
 @BOTH

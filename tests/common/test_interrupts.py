@@ -22,8 +22,10 @@ try:
     with interrupts.keeping(lambda: "something is kept"):
 {}
     interrupts.finish()
+    code = 0
 except interrupts.Interrupted as end:
-    sys.exit(interrupts.announce(end))
+    code = interrupts.announce(end)
+interrupts.leave(code)
 """
 WORK = {
     "python": "begun(); time.sleep(600)",
