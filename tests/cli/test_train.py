@@ -152,6 +152,20 @@ def test_no_room_for_the_network_or_a_new_checkpoint(capsys, tmp_path):
         assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"net.checkpoint.npz": before}
 
 
+def test_a_small_run_does_not_depend_on_the_number_of_threads(capsys, tmp_path):
+    before = torch.get_num_threads()
+    sphere = ["train", "--setting", "sphere", "--dim", "100", "--examples", "10", "--width", "1000"]
+    try:
+        for threads in ("1", "2"):
+            out = str(tmp_path / f"{threads}.npz")
+            assert main([*sphere, "--until", "loss=1e-3", "--threads", threads, "--out", out]) == 0
+    finally:
+        torch.set_num_threads(before)
+    one, two = (load_network(tmp_path / f"{threads}.npz") for threads in ("1", "2"))
+    assert torch.equal(one.W, two.W)
+    assert torch.equal(one.v, two.v)
+
+
 def test_too_large_a_rate_keeps_the_last_good_state(capsys, tmp_path):
     out = tmp_path / "net.npz"
     arguments = ["--regime", "descent", "--loss", "exponential", "--rate", "1e9", "--until", "steps=50"]
