@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 PACKAGE = Path(__file__).parent.parent / "brittle"
 ORDER = [
@@ -81,3 +82,10 @@ def test_only_the_outer_rooms_print():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     }
     assert printing <= {"cli", "report"}
+
+
+def test_no_test_can_wait_for_ever(pytestconfig):
+    """A signal ends it and, where native code lets none through, a thread in C; slow hypotheses are no failures."""
+    assert 0 < float(pytestconfig.getini("timeout")) < float(pytestconfig.getini("faulthandler_timeout"))
+    assert pytestconfig.getini("faulthandler_exit_on_timeout")
+    assert settings().deadline is None

@@ -1,6 +1,6 @@
 """The command line: parse, call, print. One file per command; a file is loaded only when its command is used."""
 
-import os
+import signal
 import sys
 from importlib import import_module
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from brittle.cli.console import complain
+from brittle.cli.console import OutputClosed, complain, output, prepare_streams
+from brittle.common import interrupts
 from brittle.common.errors import InputError
 
 COMMANDS = {
@@ -40,6 +41,7 @@ class LazyCommands(TyperGroup):
 def load(name: str) -> Any:
     command = typer.main.get_command(import_module(f"brittle.cli.{name}").app)
     command.name = name
+    interrupts.start()
     return command
 
 
@@ -76,10 +78,10 @@ def _root(version: bool = typer.Option(False, "--version", callback=_print_versi
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; every mistake of the user's ends in one line and exit code 2."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    prepare_streams()
     try:
-        return (
-            typer.main.get_command(app)(args=arguments or ["--help"], prog_name="brittle", standalone_mode=False) or 0
-        )
+        with output():
+            return _run(arguments or ["--help"])
     except InputError as error:
         complain(str(error))
         return 2
@@ -88,7 +90,15 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     except (typer.Abort, KeyboardInterrupt):
         complain("interrupted")
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+        return 128 + signal.SIGINT
+    except OutputClosed:
+        return 128 + signal.SIGPIPE
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        return typer.main.get_command(app)(args=arguments, prog_name="brittle", standalone_mode=False) or 0
+    except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):  # Typer's own way to end, with code 1
+            raise stop.__context__ from None
+        raise

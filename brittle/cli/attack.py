@@ -23,8 +23,8 @@ from brittle.attacks import (
     pixels,
     restriction_for,
 )
-from brittle.cli.console import emit, fields_table, say, watching
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, OutFile, Seed, generator
+from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.options import ArraysOut, DataFile, JsonFile, NetworkFile, Seed, generator
 from brittle.common.errors import require
 from brittle.common.files import read_npz, write_npz
 from brittle.networks import load_network
@@ -71,10 +71,9 @@ def attack(
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Attack the held-out examples.")] = False,
     seed: Seed = 0,
-    out: OutFile = None,
+    out: ArraysOut = None,
     json_file: JsonFile = None,
 ) -> None:
-    require(out is None or out.parent.is_dir(), f"{out}: the folder {out and out.parent} does not exist")
     network, data = load_network(network_file), load_data(data_file)
     data = data.test if test else data
     given = {
@@ -91,11 +90,10 @@ def attack(
         begun = time.perf_counter()
         result = chosen.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
         seconds = time.perf_counter() - begun
-    if out is not None:
-        _save(result, out)
     context = {"attack": kind, "subspace": subspace, "seed": seed, "examples": len(data), "dim": data.dim}
     content = {**context, **_figures(result), "seconds": seconds}
-    emit(content, json_file, fields_table({name: value for name, value in content.items() if name != "curve"}))
+    table = fields_table({name: value for name, value in content.items() if name != "curve"})
+    deliver(lambda: _save(result, out), lambda: emit(content, json_file, table))
 
 
 def _restriction(data: Data, side: str, file: Path | None) -> Restriction:
@@ -142,7 +140,9 @@ def _figures(result: AttackResult) -> dict[str, Any]:
     return summary
 
 
-def _save(result: AttackResult, path: Path) -> None:
+def _save(result: AttackResult, path: Path | None) -> None:
+    if path is None:
+        return
     arrays = {"delta": result.perturbations, "norms": result.norms, "success": result.success, "raw": result.raw}
     arrays |= {"direction": result.direction, "clipped": result.clipped}
     write_npz(path, {name: array.numpy() for name, array in arrays.items()})

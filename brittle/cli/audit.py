@@ -8,9 +8,9 @@ import typer
 from rich.table import Table
 
 from brittle.audit import Audit, audit
-from brittle.cli.console import emit, rows_table, say, watching
+from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.models import Architecture, Shape, model_from
-from brittle.cli.options import JsonFile, Seed, generator
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator
 from brittle.common.errors import InputError, require
 from brittle.common.result import short
 from brittle.networks import Network, PyTorch
@@ -30,9 +30,15 @@ def run(
     init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="The network before training.")] = None,
     architecture: Architecture = None,
     shape: Shape = None,
-    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a page: out.html.")] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", callback=file_to_write(), help="Write a page: out.html."),
+    ] = None,
     pictures: Annotated[
-        Path | None, typer.Option("--pictures", metavar="FOLDER", help="Write the page's pictures as PNG files.")
+        Path | None,
+        typer.Option(
+            "--pictures", metavar="FOLDER", callback=folder_to_write, help="Write the page's pictures as PNG files."
+        ),
     ] = None,
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
@@ -48,8 +54,6 @@ def run(
 ) -> None:
     """Why is this network not robust, exactly how much, and what would help?"""
     require(judge in JUDGED, f"--judge is {judge!r}; it must be certified or attacked")
-    if report is not None:
-        require(report.parent.is_dir(), f"{report}: the folder {report.parent} does not exist")
     rng = generator(seed)
     with watching("audit") as watch:
         network, examined, title = _subject(model, data, rng, architecture, shape)
@@ -63,18 +67,26 @@ def run(
             rng=rng,
             watch=watch,
         )
-    _draw(found, network, examined, report, pictures, title)
-    emit(found.to_json(), json, _table(found))
+    deliver(
+        lambda: _write_page(found, network, examined, report, title),
+        lambda: _write_pictures(found, network, examined, pictures),
+        lambda: emit(found.to_json(), json, _table(found)),
+    )
     if fail_below is not None:
         _judge(found, fail_below, judge)
 
 
-def _draw(found: Audit, network: Network, data: Data, report: Path | None, pictures: Path | None, title: str) -> None:
-    from brittle.report.audit_page import write_audit_page, write_audit_pictures
+def _write_page(found: Audit, network: Network, data: Data, report: Path | None, title: str) -> None:
+    from brittle.report.audit_page import write_audit_page
 
     if report is not None:
         write_audit_page(found, network, data, report, title)
         say(f"wrote {report}")
+
+
+def _write_pictures(found: Audit, network: Network, data: Data, pictures: Path | None) -> None:
+    from brittle.report.audit_page import write_audit_pictures
+
     if pictures is not None:
         write_audit_pictures(found, network, data, pictures)
         say(f"wrote {pictures}")

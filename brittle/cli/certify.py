@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
-from brittle.cli.console import emit, fields_table, say, watching
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, generator
+from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator
 from brittle.common.errors import require, require_count
 from brittle.networks import load_network
 from brittle.settings import Data, load_data
@@ -21,7 +21,6 @@ METHODS: dict[str, type[Certificate]] = {
     "dual": Dual,
     "exact": Exact,
 }
-ENDINGS = (".png", ".svg", ".pdf")
 
 
 @app.command(help="Prove how far every example is from flipping.")
@@ -45,27 +44,33 @@ def certify(
     examples: Annotated[int | None, typer.Option(metavar="N", help="Only the first N examples.")] = None,
     test: Annotated[bool, typer.Option("--test", help="Certify the held-out examples.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the enclosures, sorted by radius: .png, .svg or .pdf.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(".png", ".svg", ".pdf"),
+            help="Draw the enclosures, sorted by radius: .png, .svg or .pdf.",
+        ),
     ] = None,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
     options = {"constant": constant, "refined": refined or None, "gap": gap, "seconds": seconds, "steps": steps}
     part = _chosen(method, {name: value for name, value in options.items() if value is not None})
-    if plot is not None:
-        require(plot.suffix in ENDINGS, f"--plot is {plot}; pictures are written as {', '.join(ENDINGS)}")
-        require(plot.parent.is_dir(), f"{plot}: the folder {plot.parent} does not exist")
     network, data = load_network(network_file), load_data(data_file)
     data = _first(data.test if test else data, examples)
     with watching(method) as watch:
         found = part.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
-    if plot is not None:
-        from brittle.report.sandwich import draw_sandwich
+    summary = _summary(found)
+    content = {**summary, **found.to_json(), "seed": seed}
+    deliver(lambda: _draw(found, plot), lambda: emit(content, json_file, fields_table(summary)))
 
+
+def _draw(found: Bounds, plot: Path | None) -> None:
+    from brittle.report.sandwich import draw_sandwich
+
+    if plot is not None:
         draw_sandwich(found, plot)
         say(f"wrote {plot}")
-    summary = _summary(found)
-    emit({**summary, **found.to_json(), "seed": seed}, json_file, fields_table(summary))
 
 
 def _chosen(method: str, options: dict[str, Any]) -> Certificate:

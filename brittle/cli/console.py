@@ -1,9 +1,11 @@
 """Results go to standard output, everything else to standard error."""
 
+import io
 import json
+import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
@@ -11,30 +13,89 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from brittle.common import progress
+from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.result import jsonable, short
 
 
+class OutputClosed(Exception):
+    """Nobody reads standard output any more: there is nothing left to say, and nothing wrong."""
+
+
+def prepare_streams() -> None:
+    """Characters that a terminal does not know become question marks; streams that are closed lead nowhere."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def output() -> Iterator[None]:
+    """What is printed here has arrived when the block ends, or it is said why not."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _discard_output()
+        raise OutputClosed from None
+    except OSError as error:
+        _discard_output()
+        raise InputError(f"{error.filename or 'standard output'}: {error.strerror or error}") from None
+
+
+def _discard_output() -> None:
+    """What is still in the buffer would fail once more when the interpreter ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+
 def complain(message: str) -> None:
     """One line on standard error."""
-    print(f"brittle: {' '.join(message.split())}", file=sys.stderr)
+    say(f"brittle: {' '.join(message.split())}")
 
 
 def say(message: str) -> None:
-    """A remark beside the result: where something was written, what was skipped."""
-    print(message, file=sys.stderr)
+    """A remark beside the result: where something was written, what was skipped. No reason to fail."""
+    with suppress(OSError):
+        print(message, file=sys.stderr)
 
 
 def emit(result: Mapping[str, Any], json_file: str | None, table: Table | None = None) -> None:
     """The result as JSON on standard output (`-`), or as a table there and as JSON in a file."""
     content = jsonable(dict(result))
     if json_file == "-":
-        print(json.dumps(content, indent=2, allow_nan=False))
+        with output():
+            print(json.dumps(content, indent=2, allow_nan=False))
         return
-    if json_file is not None:
-        write_json(json_file, content)
-        say(f"wrote {json_file}")
-    Console(soft_wrap=False).print(table if table is not None else fields_table(content))
+    shown = table if table is not None else fields_table(content)
+    deliver(lambda: _write_json(json_file, content), lambda: _show(shown))
+
+
+def deliver(*outputs: Callable[[], None]) -> None:
+    """Every one, then the first failure: a full disk costs nothing that can be printed, a closed pipe no file."""
+    failures: list[InputError | OutputClosed] = []
+    for each in outputs:
+        try:
+            each()
+        except (InputError, OutputClosed) as failure:
+            failures.append(failure)
+    if failures:
+        raise failures[0]
+
+
+def _write_json(file: str | None, content: Any) -> None:
+    if file is not None:
+        write_json(file, content)
+        say(f"wrote {file}")
+
+
+def _show(table: Any) -> None:
+    with output():
+        Console(soft_wrap=False).print(table)
 
 
 def fields_table(content: Mapping[str, Any]) -> Table:

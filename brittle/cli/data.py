@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from brittle.cli.console import emit, fields_table, rows_table, say, watching
-from brittle.cli.options import JsonFile, OutFile, Seed, generator
+from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
+from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
 from brittle.cli.settings_options import Sampling, with_sampling
 from brittle.common.errors import require
-from brittle.settings import Summary, data_folder, fetch, holding, load_data, save_data, summary
+from brittle.settings import Data, Summary, data_folder, fetch, holding, load_data, save_data, summary
 from brittle.settings.sources import SOURCES
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
@@ -17,18 +17,20 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, lis
 
 @app.command("sample")
 @with_sampling
-def sample_command(sampling: Sampling | None, seed: Seed = 0, out: OutFile = None, json_file: JsonFile = None) -> None:
+def sample_command(
+    sampling: Sampling | None, seed: Seed = 0, out: ArraysOut = None, json_file: JsonFile = None
+) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
     require(sampling is not None, "--setting is missing: say where the data come from")
     assert sampling is not None
-    if out is not None:
-        require(out.suffix == ".npz", f"--out is {out}; data are written as .npz")
-        require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
-    data = sampling.draw(generator(seed))
+    data, name = sampling.draw(generator(seed)), sampling.setting.name
+    deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))
+
+
+def _save(data: Data, out: Path | None) -> None:
     if out is not None:
         save_data(data, out)
         say(f"wrote {out}")
-    _emit_summary(summary(data), json_file, setting=sampling.setting.name, seed=seed)
 
 
 @app.command("show")

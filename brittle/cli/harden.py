@@ -6,11 +6,12 @@ from typing import Annotated
 import typer
 
 from brittle.audit import REMEDIES, audit
-from brittle.cli.console import emit, say, watching
-from brittle.cli.models import Architecture, Shape, model_from
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, generator
+from brittle.cli.console import deliver, emit, say, watching
+from brittle.cli.models import Architecture, Shape, model_from, require_format
+from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator
 from brittle.common.errors import require
-from brittle.networks import save_network
+from brittle.networks import Network, save_network
+from brittle.networks.store import SUFFIXES
 from brittle.settings import load_data
 
 app = typer.Typer(rich_markup_mode=None)
@@ -21,7 +22,12 @@ def run(
     network: NetworkFile,
     data: DataFile,
     remedy: Annotated[str, typer.Option("--remedy", help=f"One of {', '.join(REMEDIES)}.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the hardened network.")],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="FILE", callback=file_to_write(*SUFFIXES), help="Where to write the hardened network."
+        ),
+    ],
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
     architecture: Architecture = None,
     shape: Shape = None,
@@ -30,13 +36,17 @@ def run(
 ) -> None:
     """Apply one remedy to a network and print before and after."""
     require(remedy in REMEDIES, f"--remedy is {remedy!r}; it must be one of {', '.join(REMEDIES)}")
-    require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
     subject, examined = model_from(network, architecture, shape), load_data(data)
+    require_format(subject, out)
     with watching(remedy) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     treatment = found.remedies[0]
     require(treatment.applied and treatment.network is not None, f"{remedy}: {treatment.reason}")
-    assert treatment.network is not None
-    save_network(treatment.network, out)
+    hardened = treatment.network
+    assert hardened is not None
+    deliver(lambda: _save(hardened, out), lambda: emit(treatment.to_json(), json))
+
+
+def _save(network: Network, out: Path) -> None:
+    save_network(network, out)
     say(f"wrote {out}")
-    emit(treatment.to_json(), json)

@@ -2,12 +2,14 @@
 
 import math
 import time
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from brittle.cli.console import emit, fields_table, say, watching
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, OutFile, Seed
+from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.models import NetworkOut
+from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed
 from brittle.common.errors import require
 from brittle.margin import residual, solve
 from brittle.networks import TwoLayer, as_two_layer, load_network, save_network
@@ -24,7 +26,7 @@ def kkt(
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
     ] = False,
-    out: OutFile = None,
+    out: NetworkOut = None,
     without_biases: Annotated[
         bool, typer.Option("--without-biases", help="The biases are no parameters; all of them must be zero.")
     ] = False,
@@ -39,8 +41,6 @@ def kkt(
     json_file: JsonFile = None,
 ) -> None:
     require(out is None or solve_for, "--out is given without --solve; there is no network to write")
-    if out is not None:
-        require(out.parent.is_dir(), f"{out}: the folder {out.parent} does not exist")
     network, data = load_network(network_file), load_data(data_file)
     network = as_two_layer(network, f"{network_file}: a KKT point")
     if solve_for:
@@ -48,16 +48,20 @@ def kkt(
             point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)
         content = point.to_json()
         network = point.network
-        if out is not None:
-            save_network(network, out)
-            say(f"wrote {out}")
     else:
         content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
     content = {**content, "seed": seed}
-    emit(content, json_file, fields_table({name: value for name, value in content.items() if name not in HIDDEN}))
+    table = fields_table({name: value for name, value in content.items() if name not in HIDDEN})
+    deliver(lambda: _save(network, out), lambda: emit(content, json_file, table))
     if solve_for and content["status"] != "solved":
         say(f"{content['status']}: {content['advice']}")
         raise typer.Exit(1)
+
+
+def _save(network: TwoLayer, out: Path | None) -> None:
+    if out is not None:
+        save_network(network, out)
+        say(f"wrote {out}")
 
 
 def _measured(network: TwoLayer, data: Data, biases: bool, kinks: float, margins: float) -> dict[str, Any]:

@@ -8,12 +8,18 @@ from typing import Annotated, Any
 import typer
 from torch import nn
 
+from brittle.cli.options import file_to_write
 from brittle.common.errors import InputError, require
-from brittle.networks import Network, load_network
+from brittle.networks import Network, TwoLayer, load_network
+from brittle.networks.store import SUFFIXES
 
 Architecture = Annotated[
     str | None,
     typer.Option("--architecture", metavar="MODULE:CLASS", help="What a state dict belongs to; imported, so trust it."),
+]
+NetworkOut = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", callback=file_to_write(*SUFFIXES), help="Where to write the network."),
 ]
 Shape = Annotated[str | None, typer.Option("--shape", metavar="C,H,W", help="Shape of one input, unless it is flat.")]
 
@@ -22,6 +28,12 @@ def model_from(path: Path, architecture: str | None, shape: str | None) -> Netwo
     """The network in the file; a named architecture is built without arguments and filled with the file's state."""
     module = None if architecture is None else _built(architecture)
     return load_network(path, module=module, shape=_lengths(shape))
+
+
+def require_format(network: Network, out: Path | None) -> None:
+    """What `save_network` would say after the work."""
+    fits = out is None or out.suffix.lower() != ".npz" or isinstance(network, TwoLayer)
+    require(fits, f"{out}: .npz holds two-layer networks only; choose .pt or .safetensors")
 
 
 def _lengths(shape: str | None) -> tuple[int, ...]:

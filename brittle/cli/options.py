@@ -1,18 +1,58 @@
-"""The options that mean the same in every command."""
+"""The options that mean the same in every command, and the look at the places where a command is to write."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 import typer
 
+from brittle.common.errors import require
+from brittle.common.files import require_folder, require_writable
+
+FILES, FOLDERS = "brittle.files", "brittle.folders"  # of this call, in its context
+Check = Callable[[typer.Context, typer.CallbackParam, Any], Any]
+
+
+def file_to_write(*suffixes: str) -> Check:
+    """A callback that says what is wrong with a place before the work begins."""
+
+    def check(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
+        if value is None or str(value) == "-" or context.resilient_parsing:
+            return value
+        path, flag = Path(value), option.opts[0]
+        good = not suffixes or path.suffix.lower() in suffixes or path.is_dir()
+        require(good, f"{flag} is {path}; it must end in {' or '.join(suffixes)}")
+        if path.parent.resolve() not in context.meta.get(FOLDERS, ()):
+            require_writable(path)
+        other = context.meta.setdefault(FILES, {}).setdefault(path.resolve(), flag)
+        require(other == flag, f"{other} and {flag} are both {path}; name two files")
+        return value
+
+    return check
+
+
+def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
+    """The same for a folder, which the command makes. Such an option is eager: files may then be put there."""
+    if value is not None and not context.resilient_parsing:
+        require_folder(value)
+        context.meta.setdefault(FOLDERS, set()).add(Path(value).resolve())
+    return value
+
+
 JsonFile = Annotated[
-    str | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON; - for standard output.")
+    str | None,
+    typer.Option(
+        "--json", metavar="FILE", callback=file_to_write(), help="Write the result as JSON; - for standard output."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same numbers.")]
 DataFile = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt.")]
 NetworkFile = Annotated[Path, typer.Argument(metavar="NETWORK", help="Network: .npz, .pt or .safetensors.")]
-OutFile = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Where to write the result.")]
+ArraysOut = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="FILE", callback=file_to_write(".npz"), help="Where to write the result, as .npz."),
+]
 
 
 def generator(seed: int) -> torch.Generator:

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from brittle.cli.console import emit, rows_table, say, watching
-from brittle.cli.options import JsonFile, Seed
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write
+from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.common.files import replacing
 from brittle.common.progress import duration
 from brittle.experiments.base import FigureResult
 from brittle.experiments.machine import slowness
-from brittle.experiments.run import Plan, find
-from brittle.experiments.sweep import engine
+from brittle.experiments.run import Plan, cells_folder, find
+from brittle.experiments.sweep import Dask, engine
 from brittle.report.figure_page import VERDICTS, contents, reproduction
 from brittle.report.figures import write_figure
 
@@ -25,24 +26,36 @@ app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")
 def reproduce_command(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="An id of `brittle figures`, a paper, or all.")],
     preset: Annotated[str, typer.Option("--preset", help="smoke, quick or full.")] = "quick",
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Finished cells and figures.")] = Path("out"),
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", metavar="DIR", is_eager=True, callback=folder_to_write, help="Finished cells and figures."
+        ),
+    ] = Path("out"),
     engine_name: Annotated[str, typer.Option("--engine", help="local, or dask://host:port.")] = "local",
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")] = os.cpu_count() or 1,
+    patience: Annotated[
+        float, typer.Option("--patience", metavar="SECONDS", min=0, help="Dask: to wait while there is no worker.")
+    ] = Dask.patience,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME=V,V", help="Only cells with these parameters.")
     ] = None,
     seed: Seed = 0,
     page: Annotated[
-        Path | None, typer.Option("--page", metavar="FILE", help="Also write the page of all figures in DIR here.")
+        Path | None,
+        typer.Option(
+            "--page", metavar="FILE", callback=file_to_write(), help="Also write the page of all figures in DIR here."
+        ),
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
     """Run what is not in DIR yet, judge the claims, and write PNG, SVG, CSV, JSON and HTML. Stop and go on at will."""
     plan = Plan(tuple(find(figure)), preset, _selection(only or []), seed)
-    place = engine(engine_name, jobs)
+    place = engine(engine_name, jobs, patience, say)
     say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
     results = []
-    with watching(figure) as watch:
+    kept = f"finished cells are in {cells_folder(out)}, and the same command goes on from there"
+    with interrupts.keeping(lambda: kept), watching(figure) as watch:
         for result in plan.run(out, place, watch):
             say(f"wrote {write_figure(result, out)}")
             results.append(result)

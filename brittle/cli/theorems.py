@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from brittle.cli.console import emit, rows_table, say
-from brittle.cli.options import JsonFile
+from brittle.cli.options import JsonFile, file_to_write
 from brittle.common.errors import InputError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -16,7 +16,10 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def theorems(
     paper: Annotated[str | None, typer.Option("--paper", help="Only this paper's, such as melamed2023.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option("--markdown", metavar="FILE", help="Write the theorem index page to this file.")
+        Path | None,
+        typer.Option(
+            "--markdown", metavar="FILE", callback=file_to_write(), help="Write the theorem index page to this file."
+        ),
     ] = None,
     results: Annotated[
         Path | None,

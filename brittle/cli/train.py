@@ -8,18 +8,21 @@ import typer
 from torch import Generator
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
-from brittle.cli.options import JsonFile, OutFile, Seed, generator
+from brittle.cli.models import NetworkOut, require_format
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.regime_options import REGIMES, regime_from, with_regime
 from brittle.cli.settings_options import Sampling, with_sampling
+from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
 from brittle.settings import Data, load_data, save_data
 from brittle.training import Training
+from brittle.training.checkpoint import require_place
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 STARTS: dict[str, type[Initialisation]] = {"pytorch": PyTorch, "kaiming": Kaiming, "lazy": Lazy}
-INTERRUPTED = 130
+INTERRUPTED = {"interrupt": 130, "termination": 143}
 UNTIL = (
     "loss=1e-30, log_loss=-1e4, margin=0.3, accuracy=1, margin_stalls=1e-3, steps=1000 or seconds=60; "
     "may be given several times, and the first that is reached ends the training."
@@ -48,27 +51,37 @@ def train(
     until: Annotated[list[str] | None, typer.Option(metavar="STOP", help=UNTIL)] = None,
     threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processor threads.")] = None,
     seed: Seed = 0,
-    out: OutFile = None,
-    data_out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the data, as .npz.")] = None,
+    out: NetworkOut = None,
+    data_out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", callback=file_to_write(".npz"), help="Where to write the data, as .npz."),
+    ] = None,
     checkpoint: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where Ctrl-C leaves the run; next to --out unless given.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(),
+            help="Where Ctrl-C leaves the run; next to --out unless given.",
+        ),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint; all else as before.")] = False,
     json_file: JsonFile = None,
 ) -> None:
     place = checkpoint or (out.with_suffix(".checkpoint.npz") if out is not None else None)
     require(not resume or place is not None, "--resume needs --out or --checkpoint, to know where the run was left")
-    for path in (out, data_out, place):
-        require(path is None or path.parent.is_dir(), f"{path}: the folder {path and path.parent} does not exist")
+    if place is not None:
+        require_place(place)
     if threads is not None:
         torch.set_num_threads(threads)
     rng = generator(seed)
     data = _data(sampling, data_file, rng)
     network = _network(network_file, width, init, {"scale": init_scale}, biases, data, rng)
+    require_format(network, out)
     chosen = regime_from(regime, until, options, network)
     if data_out is not None:
         save_data(data, data_out)
-    with watching(regime) as watch:
+    stamp = _stamp(place)
+    with interrupts.keeping(lambda: _left(place, None if resume else stamp)), watching(regime) as watch:
         result = chosen.train(network, data, rng, watch=watch, checkpoint=place, resume=resume)
     _report(result, data, {"regime": regime, "seed": seed}, out, place, json_file)
 
@@ -114,11 +127,11 @@ def _widths(text: str | None) -> list[int]:
 def _report(
     result: Training, data: Data, context: dict[str, Any], out: Path | None, place: Path | None, json_file: str | None
 ) -> None:
-    """Write the network and the result; an unreached stop is said in one line and keeps the checkpoint."""
-    kept = place if place is not None and place.exists() else None
-    if result.reached and kept is not None:
-        kept.unlink()
-        kept = None
+    """Write the network and the result; an unreached stop is said in one line and keeps the checkpoint.
+
+    A reached one gives the checkpoint up last: where the disk is full, it is all that there is.
+    """
+    kept = None if result.reached else _existing(place)
     if result.status != "interrupted":
         if out is not None:
             save_network(result.network, out)
@@ -127,9 +140,27 @@ def _report(
         content["checkpoint"] = kept
         emit(content, json_file, fields_table({name: value for name, value in content.items() if name != "path"}))
     if not result.reached:
-        where = f"; the run so far is in {kept}, and --resume goes on from it" if kept is not None else ""
+        where = f"; {_left(kept)}" if kept is not None else ""
         complain(result.message + where)
-        raise typer.Exit(INTERRUPTED if result.status == "interrupted" else 2)
+        raise typer.Exit(INTERRUPTED.get(result.stopped_by, 2))
+    if place is not None:
+        place.unlink(missing_ok=True)
+
+
+def _existing(place: Path | None) -> Path | None:
+    return place if place is not None and place.exists() else None
+
+
+def _stamp(place: Path | None) -> tuple[int, int] | None:
+    found = place.stat() if place is not None and place.exists() else None
+    return None if found is None else (found.st_ino, found.st_mtime_ns)
+
+
+def _left(place: Path | None, before: tuple[int, int] | None = None) -> str:
+    """What an interrupted run leaves; a checkpoint that was there before is another run's."""
+    if _stamp(place) in (None, before):
+        return ""
+    return f"the run so far is in {place}, and --resume goes on from it"
 
 
 def _test(result: Training, data: Data) -> dict[str, float]:

@@ -6,43 +6,84 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from brittle.common import interrupts
 from brittle.common.archives import Archive, opened
 from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_BYTES
+from brittle.common.locks import lock, lock_kept, remove_unlocked
 from brittle.common.paths import existing as existing
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file that takes its place at `path` only when the block ends without an error."""
-    path = Path(path)
+    path, partial = Path(path), None
+    try:
+        with interrupts.held():
+            handle, partial = _begun(path)
+        with interrupts.last_words(partial.unlink), lock_kept(handle):
+            with os.fdopen(handle, "wb") as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            os.chmod(partial, 0o666 & ~_umask())
+            os.replace(partial, path)
+    except OSError as error:
+        _remove(partial)
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    except BaseException:
+        _remove(partial)
+        raise
+
+
+def require_writable(path: str | Path) -> None:
+    """Say now what would keep a file from being written there after hours of work."""
+    with interrupts.held():
+        handle, partial = _begun(Path(path))
+        os.close(handle)
+        _remove(partial)
+
+
+def require_folder(path: str | Path) -> None:
+    """The same for files in a folder, which need not be there yet."""
+    try:
+        chain = (Path(path).absolute(), *Path(path).absolute().parents)
+        there = next(folder for folder in chain if folder.exists())
+        require(there.is_dir(), f"{path}: {there} is not a folder")
+        tempfile.TemporaryFile(dir=there).close()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def _begun(path: Path) -> tuple[int, Path]:
+    """A partial file beside its place, locked as long as its writer lives; those of dead writers are removed."""
     try:
         require(path.parent.is_dir(), f"{path}: the folder {path.parent} does not exist")
         require(not path.is_dir(), f"{path}: is a folder; name a file")
         require(path.is_file() or not path.exists(), f"{path}: is a device or a pipe; name a file")
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+        for stale in path.parent.glob(f".{escape(path.name)}.*.partial"):
+            remove_unlocked(stale)
+        while True:
+            handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".partial")
+            lock(handle)
+            if os.fstat(handle).st_nlink:  # else another writer took it for stale before it was locked
+                return handle, Path(partial)
+            os.close(handle)
     except InputError:
         raise
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be written ({getattr(error, 'strerror', None) or error})") from None
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(partial, 0o666 & ~_umask())
-        os.replace(partial, path)
-    except OSError as error:
-        Path(partial).unlink(missing_ok=True)
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+
+
+def _remove(partial: Path | None) -> None:
+    if partial is not None:
+        partial.unlink(missing_ok=True)
 
 
 def _umask() -> int:

@@ -1,24 +1,25 @@
 """Where cells run: in processes of this machine, or on a Dask cluster. A cell whose worker died is run again."""
 
-import os
-import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, ProcessPoolExecutor, as_completed
+from concurrent.futures import CancelledError, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
-from multiprocessing import get_all_start_methods, get_context, parent_process
-from multiprocessing.context import BaseContext
+from dataclasses import dataclass, field
+from queue import Empty, Queue
 from typing import Any
 
 from brittle.common.errors import InputError, require, require_count
+from brittle.common.progress import duration
 from brittle.common.threads import one_thread
 from brittle.experiments.base import Cell
+from brittle.experiments.pool import worker_processes
 
 Measured = dict[str, Any]  # "measured": a point, "seconds": what it took
 Finished = tuple[Cell, Measured | Exception]
 Work = Callable[[Cell], Measured]
 
+SECONDS_BETWEEN_LOOKS = 0.5  # at whether a cluster has workers
 DEATHS = 3  # of workers in a row, without a finished cell between them
 
 
@@ -55,26 +56,33 @@ class Local(Engine):
                 require(deaths < DEATHS, message)
 
     def _pool(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
-        jobs = min(self.jobs, len(cells))
-        with ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_end_with_parent) as pool:
+        with worker_processes(min(self.jobs, len(cells))) as pool:
             futures = {pool.submit(attempt, work, cell): cell for cell in cells}
-            try:
-                for future in as_completed(futures):
-                    yield futures[future], future.result()
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+
+
+def quiet(_: str) -> None:
+    """Tells nobody."""
 
 
 @dataclass(frozen=True)
 class Dask(Engine):
-    """A Dask cluster: its scheduler gives the cells of a lost worker to another one."""
+    """A Dask cluster: its scheduler gives the cells of a lost worker to another one.
+
+    A cluster without any worker is told of at once, and waited for as long as `patience` (in seconds) lasts.
+    """
 
     address: str  # host:port
+    patience: float = 60.0
+    tell: Callable[[str], None] = field(default=quiet, compare=False)
+
+    def __post_init__(self) -> None:
+        require(self.patience >= 0, f"patience is {self.patience!r}; it must be a number of seconds, 0 or more")
 
     def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
         try:
             from distributed import Client, KilledWorker
-            from distributed import as_completed as in_order_of_completion
         except ImportError:
             raise InputError("--engine dask:// needs the extra 'cluster': pip install 'brittle[cluster]'") from None
         try:
@@ -82,22 +90,65 @@ class Dask(Engine):
         except (OSError, TimeoutError, ValueError):
             raise InputError(f"no Dask scheduler answers at {self.address}") from None
         with client:
+            finished: Queue[Any] = Queue()
             futures = {client.submit(attempt, work, cell, key=f"brittle-{cell.key}"): cell for cell in cells}
-            for future in in_order_of_completion(futures):
+            for future in futures:
+                future.add_done_callback(finished.put)
+            for future in self._in_order_of_completion(client, finished, len(futures)):
                 try:
                     yield futures[future], future.result()
                 except KilledWorker:
                     yield futures[future], RuntimeError("every worker that took it died (out of memory?)")
                 except (OSError, CancelledError):
-                    raise InputError(f"the Dask scheduler at {self.address} went away; run the same again") from None
+                    raise self._gone() from None
+
+    def _in_order_of_completion(self, client: Any, finished: "Queue[Any]", count: int) -> Iterator[Any]:
+        absence = Absence(self)
+        while count:
+            try:
+                future = finished.get(timeout=SECONDS_BETWEEN_LOOKS)
+            except Empty:
+                absence.look(self._workers(client))
+                continue
+            absence.since = None
+            count -= 1
+            yield future
+
+    def _workers(self, client: Any) -> int:
+        try:
+            return len(client.nthreads())
+        except (OSError, TimeoutError):
+            raise self._gone() from None
+
+    def _gone(self) -> InputError:
+        return InputError(f"the Dask scheduler at {self.address} went away; run the same again")
 
 
-def engine(name: str, jobs: int) -> Engine:
-    """`local`, or `dask://host:port`."""
+class Absence:
+    """How long a cluster has had no worker."""
+
+    def __init__(self, cluster: Dask) -> None:
+        self.cluster = cluster
+        self.since: float | None = None
+
+    def look(self, workers: int) -> None:
+        address, patience = self.cluster.address, self.cluster.patience
+        if workers:
+            self.since = None
+        elif self.since is None:
+            self.since = time.monotonic()
+            self.cluster.tell(f"no worker at {address}; waiting {duration(patience)} for one")
+        elif time.monotonic() - self.since > patience:
+            message = f"no worker came to the Dask scheduler at {address} within {duration(patience)}"
+            raise InputError(f"{message}; what is finished is kept: start workers and run the same again")
+
+
+def engine(name: str, jobs: int, patience: float = Dask.patience, tell: Callable[[str], None] = quiet) -> Engine:
+    """`local`, or `dask://host:port`; the last two are the cluster's."""
     if name == "local":
         return Local(jobs)
     require(name.startswith("dask://") and name != "dask://", f"engine is {name!r}; use local or dask://host:port")
-    return Dask(name.removeprefix("dask://"))
+    return Dask(name.removeprefix("dask://"), patience, tell)
 
 
 def attempt(work: Work, cell: Cell) -> Measured | Exception:
@@ -107,24 +158,3 @@ def attempt(work: Work, cell: Cell) -> Measured | Exception:
             return work(cell)
     except Exception as error:
         return RuntimeError(f"{type(error).__name__}: {error}")  # one that can be pickled, whatever it was
-
-
-def _context() -> BaseContext:
-    """Workers fork from a server that has imported everything once, where the system can do that."""
-    if "forkserver" not in get_all_start_methods():
-        return get_context("spawn")
-    context = get_context("forkserver")
-    context.set_forkserver_preload(["brittle.experiments.run"])
-    return context
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()

@@ -10,6 +10,7 @@ from torch import Generator, nn
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result, jsonable
+from brittle.common.threads import one_torch_thread
 from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
 from brittle.settings.base import Data
@@ -106,7 +107,8 @@ class Regime(ABC):
         """
         network = as_network(network)
         self._check(network, data)
-        run = self._start(network, data, rng)
+        with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network
+            run = self._start(network, data, rng)
         settings = {"regime": type(self).__name__} | {
             item.name: getattr(self, item.name) for item in fields(self) if item.name != "until"
         }
@@ -120,7 +122,7 @@ class Regime(ABC):
         with few_threads(run.objective.operations):
             run.measure()
             outcome = drive(run, record, self.stops, watch, saver)
-        return _finished(run, record, outcome)
+            return _finished(run, record, outcome)
 
     def _check(self, network: Network, data: Data) -> None:
         require(len(self.stops) > 0, "until is empty; name at least one stop, such as LogLoss(-70)")

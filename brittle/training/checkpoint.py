@@ -10,11 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.common import interrupts
 from brittle.common.errors import require
-from brittle.common.files import read_npz, write_npz
+from brittle.common.files import read_npz, require_writable, write_npz
 from brittle.training.run import SECONDS_BETWEEN_CHECKPOINTS, PathPoint, Record, Run, Saver
 
+Arrays = dict[str, np.ndarray]
 COUNTERS = ("steps", "evaluations", "seconds")
+NAMES = ("theta", "counters", "scalars", "path", "marks", "fingerprint")
 
 
 class Checkpoint(Saver):
@@ -24,16 +27,26 @@ class Checkpoint(Saver):
 
     def __init__(self, path: str | Path, fingerprint: str) -> None:
         self.path, self.fingerprint = Path(path), fingerprint
-        require(self.path.parent.is_dir(), f"{self.path}: the folder {self.path.parent} does not exist")
-        self.last = time.monotonic()
+        require_place(self.path)
+        self.written = time.monotonic()
+        self.remembered: Arrays | None = None
 
     def if_due(self, run: Run, record: Record) -> None:
-        if time.monotonic() - self.last > SECONDS_BETWEEN_CHECKPOINTS:
+        if time.monotonic() - self.written > SECONDS_BETWEEN_CHECKPOINTS:
             self.now(run, record)
 
     def now(self, run: Run, record: Record) -> None:
-        self.last = time.monotonic()
-        arrays: dict[str, np.ndarray] = {
+        self.remember(run, record)
+        self.last()
+
+    def last(self) -> None:
+        with interrupts.held():
+            if self.remembered is not None:
+                write_npz(self.path, self.remembered)
+            self.written, self.remembered = time.monotonic(), None
+
+    def remember(self, run: Run, record: Record) -> None:
+        arrays: Arrays = {
             "theta": run.theta.numpy(),
             "counters": np.array([float(getattr(run, name)) for name in COUNTERS]),
             "scalars": np.array(run.scalars(), dtype=float),
@@ -43,16 +56,13 @@ class Checkpoint(Saver):
         }
         if run.rng is not None:
             arrays["generator"] = run.rng.get_state().numpy()
-        arrays |= {f"run_{name}": value.numpy() for name, value in run.arrays().items()}
-        write_npz(self.path, arrays)
+        self.remembered = arrays | {f"run_{name}": value.numpy() for name, value in run.arrays().items()}
 
     def load(self, run: Run) -> Record:
         """Put the run where the checkpoint left it."""
         extra = [f"run_{name}" for name in run.arrays()]
-        names = ("theta", "counters", "scalars", "path", "marks", "fingerprint", "generator", *extra)
-        arrays = read_npz(self.path, names)
-        missing = [name for name in names[:6] if name not in arrays]
-        require(not missing, f"{self.path}: is not a checkpoint of brittle (it has no array '{(missing or ['?'])[0]}')")
+        names = (*NAMES, "generator", *extra)
+        arrays = _read(self.path, names)
         same = arrays["fingerprint"].tobytes().hex() == self.fingerprint
         require(same, f"{self.path}: belongs to other data, another network or another regime; resume with the same")
         run.theta = torch.from_numpy(arrays["theta"].copy())
@@ -63,6 +73,20 @@ class Checkpoint(Saver):
         run.restore(arrays["scalars"].tolist())
         run.restore_arrays({name.removeprefix("run_"): torch.from_numpy(arrays[name].copy()) for name in extra})
         return Record([_point(row) for row in arrays["path"].tolist()], *arrays["marks"].tolist())
+
+
+def require_place(path: Path) -> None:
+    """A checkpoint can be written there, and nothing but an older one is overwritten and removed."""
+    require_writable(path)
+    if path.exists():
+        _read(path, NAMES)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> Arrays:
+    arrays = read_npz(path, names)
+    missing = [name for name in NAMES if name not in arrays]
+    require(not missing, f"{path}: is not a checkpoint of brittle (it has no array '{(missing or ['?'])[0]}')")
+    return arrays
 
 
 def _point(row: list[float]) -> PathPoint:

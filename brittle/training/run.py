@@ -13,6 +13,7 @@ from types import FrameType
 import torch
 from torch import Generator, Tensor
 
+from brittle.common import interrupts
 from brittle.common.progress import Progress, Watch
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
@@ -23,6 +24,11 @@ from brittle.training.stops import Look, Stop
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 SECONDS_BETWEEN_CHECKPOINTS = 60.0
 SECONDS_BETWEEN_REPORTS = 0.1
+LONG_STEP = 0.25  # seconds
+SIGNALS: dict[int, tuple[str, str]] = {
+    signal.SIGINT: ("interrupt", "interrupted"),
+    signal.SIGTERM: ("termination", "terminated"),
+}
 SMALL_STEP = 1e8  # operations: a few milliseconds of one core
 
 
@@ -145,12 +151,14 @@ class Outcome:
 
 def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "Saver") -> Outcome:
     """Step until a stop is reached, the run ends itself, or Ctrl-C asks for a checkpoint."""
-    with _interrupts(save.wanted) as interrupted:
+    with _interrupts(save.wanted) as received, interrupts.last_words(save.last):
         clock = time.perf_counter() - run.seconds
         reported = -math.inf
         first: Look | None = None
         while True:
-            run.seconds = time.perf_counter() - clock
+            stepped, run.seconds = run.seconds, time.perf_counter() - clock
+            if run.seconds - stepped > LONG_STEP:
+                save.remember(run, record)
             recorded = record.due(run)
             look = run.look(recorded)
             first = first or look
@@ -166,9 +174,10 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
                 reported = run.seconds
                 watch(Progress(max(s.done(first, look) for s in stops), _note(look)))
             save.if_due(run, record)
-            if interrupted.is_set():
+            if received:
                 save.now(run, record)
-                return Outcome("interrupted", "interrupt", f"interrupted at log-loss {run.log_loss:.6g}")
+                stopped_by, word = SIGNALS[received[0]]
+                return Outcome("interrupted", stopped_by, f"{word} at log-loss {run.log_loss:.6g}")
             try:
                 run.step()
             except Ended as end:
@@ -210,22 +219,36 @@ class Saver:
 
     def if_due(self, run: Run, record: Record) -> None: ...
 
+    def remember(self, run: Run, record: Record) -> None:
+        """The run as it is before a step that may take longer than an interrupted process lives."""
+
+    def last(self) -> None:
+        """Write what is remembered and not written yet: the process ends."""
+
 
 @contextmanager
-def _interrupts(wanted: bool) -> Iterator[threading.Event]:
-    """Turns the first Ctrl-C into a flag that is read between steps; the second one interrupts at once."""
-    flag = threading.Event()
+def _interrupts(wanted: bool) -> Iterator[list[int]]:
+    """Notes the first signal, to be read between steps; the second one interrupts at once.
+
+    A signal that would kill the process or do nothing keeps its meaning.
+    """
+    received: list[int] = []
     if not wanted or threading.current_thread() is not threading.main_thread():
-        yield flag
+        yield received
         return
-    before = signal.getsignal(signal.SIGINT)
+    before = {number: handler for number in SIGNALS if callable(handler := signal.getsignal(number))}
 
-    def handler(number: int, frame: FrameType | None) -> None:
-        flag.set()
-        signal.signal(signal.SIGINT, before)
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
-    signal.signal(signal.SIGINT, handler)
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        restore()
+
+    for number in before:
+        signal.signal(number, note)
     try:
-        yield flag
+        yield received
     finally:
-        signal.signal(signal.SIGINT, before)
+        restore()

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from brittle.cli import main
+from brittle.common.errors import InputError
 from brittle.networks import TwoLayer, load_network
 from brittle.settings import load_data
 
@@ -106,6 +107,63 @@ def test_a_stop_out_of_reach_keeps_the_run(capsys, tmp_path):
     resumed = load_network(out)
     assert main([*arguments]) == 0
     assert torch.equal(load_network(out).W, resumed.W)
+
+
+def unfinished(folder):
+    """The arguments of a run that has left a checkpoint, and that checkpoint."""
+    arguments = [*SMALL, "--until", "loss=1e-4", "--out", str(folder / "net.npz")]
+    assert main([*arguments, "--until", "steps=3"]) == 2
+    (folder / "net.npz").unlink()
+    return arguments, (folder / "net.checkpoint.npz").read_bytes()
+
+
+def test_the_checkpoint_outlives_a_network_that_cannot_be_saved(capsys, tmp_path, monkeypatch):
+    arguments, before = unfinished(tmp_path)
+
+    def full(*_):
+        raise InputError("net.npz: cannot be written (No space left on device)")
+
+    monkeypatch.setattr("brittle.cli.train.save_network", full)
+    assert main([*arguments, "--resume"]) == 2
+    assert (tmp_path / "net.checkpoint.npz").read_bytes() == before
+    monkeypatch.undo()
+    monkeypatch.setattr("brittle.cli.console.write_json", full)
+    assert main([*arguments, "--resume", "--json", str(tmp_path / "a.json")]) == 2
+    assert (tmp_path / "net.checkpoint.npz").read_bytes() == before
+    monkeypatch.undo()
+    assert main([*arguments, "--resume"]) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["net.npz"]
+
+
+def test_no_room_for_the_network_or_a_new_checkpoint(capsys, tmp_path):
+    """A limit on the size of files is a full disk that every user may have."""
+    resource = pytest.importorskip("resource")
+    arguments, before = unfinished(tmp_path)
+    for end in ([], ["--until", "steps=5"]):
+        ended = subprocess.run(
+            [sys.executable, "-m", "brittle", *arguments, *end, "--resume"],
+            capture_output=True,
+            timeout=300,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
+        )
+        assert ended.returncode == 2
+        assert ended.stderr.decode().count("\n") == 1
+        assert "cannot be written (File too large)" in ended.stderr.decode()
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"net.checkpoint.npz": before}
+
+
+def test_a_small_run_does_not_depend_on_the_number_of_threads(capsys, tmp_path):
+    before = torch.get_num_threads()
+    sphere = ["train", "--setting", "sphere", "--dim", "100", "--examples", "10", "--width", "1000"]
+    try:
+        for threads in ("1", "2"):
+            out = str(tmp_path / f"{threads}.npz")
+            assert main([*sphere, "--until", "loss=1e-3", "--threads", threads, "--out", out]) == 0
+    finally:
+        torch.set_num_threads(before)
+    one, two = (load_network(tmp_path / f"{threads}.npz") for threads in ("1", "2"))
+    assert torch.equal(one.W, two.W)
+    assert torch.equal(one.v, two.v)
 
 
 def test_too_large_a_rate_keeps_the_last_good_state(capsys, tmp_path):

@@ -3,6 +3,8 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 import zipfile
 from io import BytesIO
 
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from brittle.common.errors import InputError
-from brittle.common.files import existing, read_npz, replacing, write_json, write_npz
+from brittle.common.files import existing, read_npz, replacing, require_writable, write_json, write_npz
 from brittle.common.tensors import read_pt, read_safetensors, write_pt, write_safetensors
 
 
@@ -41,6 +43,37 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert names(tmp_path) == ["a.bin"]
 
 
+WRITER = """
+import sys, time
+from brittle.common.files import replacing
+with replacing(sys.argv[1]) as stream:
+    print("begun", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_what_a_killed_writer_left_is_removed_by_the_next_and_the_file_of_a_living_one_is_not(tmp_path):
+    path = tmp_path / "a[1].bin"
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path], stdout=subprocess.PIPE) for _ in range(3)]
+    try:
+        assert all(writer.stdout.readline() == b"begun\n" for writer in writers)
+        (tmp_path / ".other.bin.x.partial").touch()
+        for writer in writers[:2]:
+            writer.kill()
+            writer.wait()
+        assert len(names(tmp_path)) == 4
+        with replacing(path) as stream:
+            stream.write(b"new")
+        assert len(names(tmp_path)) == 3
+        assert path.read_bytes() == b"new"
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    require_writable(path)
+    assert names(tmp_path) == [".other.bin.x.partial", "a[1].bin"]
+
+
 def test_a_finished_write_replaces_the_file_with_usual_permissions(tmp_path):
     path = tmp_path / "a.bin"
     path.write_bytes(b"old")
@@ -64,6 +97,8 @@ def test_a_finished_write_replaces_the_file_with_usual_permissions(tmp_path):
 def test_places_that_cannot_hold_a_file(tmp_path, name, words):
     with pytest.raises(InputError, match=words):
         write_npz(tmp_path / name, {"a": np.zeros(1)})
+    with pytest.raises(InputError, match=words):
+        require_writable(tmp_path / name)
     assert names(tmp_path) == []
 
 

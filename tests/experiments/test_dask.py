@@ -1,4 +1,4 @@
-"""A real scheduler and two worker processes on this machine, one of which is killed in the middle."""
+"""A real scheduler on this machine, and workers that are killed, come late or never come."""
 
 import os
 import signal
@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.experiments.cells import finished_cells, saved
 from brittle.experiments.run import EXPERIMENTS, run_cell
@@ -20,6 +21,7 @@ from tests.experiments import toy
 pytest.importorskip("distributed", reason="the extra 'cluster' (dask, distributed) is not installed")
 ROOT = Path(__file__).parent.parent.parent
 CELLS = toy.Squares().cells("smoke")
+LONG = 400.0  # seconds, on a machine that has much else to do
 
 
 def free_port() -> int:
@@ -41,44 +43,104 @@ def wait_for(address: str, seconds: float = 300) -> None:
             time.sleep(0.05)
 
 
+class Cluster:
+    """A scheduler and as many workers as a test starts; `pids` are those of the workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.address, self.folder, self.processes = f"127.0.0.1:{free_port()}", folder, []
+        self.start("dask_scheduler", "--host", "127.0.0.1", "--port", self.address.split(":")[1])
+        wait_for(self.address)
+
+    def start(self, program: str, *arguments: str) -> subprocess.Popen:
+        # Workers that are merely slow are to stay: a killed one is missed at once, when its connection breaks.
+        patient = {"DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "1h"}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **patient}
+        command = [sys.executable, "-m", f"distributed.cli.{program}", *arguments, "--no-dashboard"]
+        process = subprocess.Popen(command, env=environment, cwd=self.folder, stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def start_worker(self) -> subprocess.Popen:
+        return self.start("dask_worker", f"tcp://{self.address}", "--nthreads", "1", "--no-nanny")
+
+    @property
+    def pids(self) -> list[int]:
+        return [process.pid for process in self.processes[1:]]
+
+
 @pytest.fixture
 def cluster(tmp_path):
-    """The scheduler's address and the two worker processes."""
-    address = f"127.0.0.1:{free_port()}"
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "OMP_NUM_THREADS": "1",
-        "DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL": "10s",
-    }
-    place = ["--host", "127.0.0.1", "--port", address.split(":")[1], "--no-dashboard"]
-    worker = [f"tcp://{address}", "--nthreads", "1", "--no-nanny", "--no-dashboard"]
-    programs = [["distributed.cli.dask_scheduler", *place], *[["distributed.cli.dask_worker", *worker]] * 2]
-    processes = [
-        subprocess.Popen([sys.executable, "-m", *program], env=environment, cwd=tmp_path, stderr=subprocess.DEVNULL)
-        for program in programs
-    ]
-    wait_for(address)
-    yield address, processes[1:]
-    for process in processes:
+    started = Cluster(tmp_path)
+    yield started
+    for process in started.processes:
         process.kill()
         process.wait()
 
 
 def test_a_killed_worker_loses_no_cell(tmp_path, cluster):
-    address, workers = cluster
+    for _ in range(2):
+        cluster.start_worker()
     folder = tmp_path / "cells"
     found, cells = {}, toy.marked(CELLS, tmp_path)
-    for cell, outcome in finished_cells(cells, folder, toy.slow, Dask(address)):
+    for cell, outcome in finished_cells(cells, folder, toy.slow, Dask(cluster.address, patience=LONG)):
         found[cell.key] = outcome["measured"]
         if len(found) == 1:
             victim = int(next(tmp_path.glob(f"{cell.key}.*")).suffix[1:])
-            assert victim in [worker.pid for worker in workers]
+            assert victim in cluster.pids
             os.kill(victim, signal.SIGKILL)
     assert found == {cell.key: toy.work(cell)["measured"] for cell in cells}
     assert set(saved(folder, cells)) == set(found)
     others = {path.suffix for path in tmp_path.glob("*.[0-9]*")} - {f".{victim}"}
     assert len(others) == 1  # the survivor did the rest
+
+
+def test_without_workers_a_sweep_says_so_and_ends(cluster):
+    told = []
+    with pytest.raises(InputError, match=f"no worker came to the Dask scheduler at {cluster.address} within 0.1 s"):
+        list(Dask(cluster.address, patience=0.1, tell=told.append).run(toy.work, CELLS))
+    assert told == [f"no worker at {cluster.address}; waiting 0.1 s for one"]
+
+
+def test_the_command_ends_with_one_line_more(cluster, tmp_path, capsys):
+    arguments = ["vardi2022/fig2b", "--preset", "smoke", "--out", str(tmp_path), "--patience", "0.1"]
+    assert main(["reproduce", *arguments, "--engine", f"dask://{cluster.address}"]) == 2
+    waiting, ended = capsys.readouterr().err.splitlines()[1:]
+    assert waiting == f"no worker at {cluster.address}; waiting 0.1 s for one"
+    assert ended.startswith("brittle: no worker came")
+
+
+def test_the_last_worker_dies_and_none_comes_back(tmp_path, cluster):
+    worker, told, finished = cluster.start_worker(), [], []
+    folder, cells = tmp_path / "cells", toy.marked(CELLS, tmp_path)
+    list(finished_cells(cells[:1], folder, toy.slow, Dask(cluster.address, patience=LONG)))  # it is there
+
+    def sweep():
+        for cell, _ in finished_cells(cells, folder, toy.slow, Dask(cluster.address, 0.1, told.append)):
+            finished.append(cell.key)
+            if len(finished) == 2:
+                worker.kill()
+
+    with pytest.raises(InputError, match="what is finished is kept"):
+        sweep()
+    assert len(told) == 1
+    assert 2 <= len(finished) < len(cells)
+    assert set(saved(folder, cells)) == set(finished)
+
+
+def test_the_last_worker_dies_and_another_comes(tmp_path, cluster):
+    told, cells = [], toy.marked(CELLS, tmp_path)
+
+    def help_out(message):
+        told.append(message)
+        cluster.start_worker()
+
+    found = {}
+    for cell, outcome in Dask(cluster.address, patience=LONG, tell=help_out).run(toy.slow, cells):
+        found[cell.key] = outcome["measured"]
+        if len(found) == 1:
+            os.kill(cluster.pids[0], signal.SIGKILL)
+    assert found == {cell.key: toy.work(cell)["measured"] for cell in cells}
+    assert len(told) == len(cluster.pids) == 2  # before the first worker and after its death
 
 
 def test_no_scheduler_is_one_clear_line(monkeypatch):
