@@ -1,7 +1,6 @@
 """From options to a training regime: the same for every command that can train."""
 
 import inspect
-import math
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from brittle.common.errors import require
-from brittle.networks import Network, TwoLayer
 from brittle.training import Adversarial, Descent, Flow, Lazy, Recipe, Regime, parse_stops
 from brittle.training.losses import LOSSES, LossFunction
 
@@ -70,7 +68,7 @@ def with_regime(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapped
 
 
-def regime_from(name: str, until: list[str] | None, options: dict[str, Any], network: Network) -> Regime:
+def regime_from(name: str, until: list[str] | None, options: dict[str, Any]) -> Regime:
     """The regime of that name with the options that were given; one that it does not know is a mistake."""
     require(name in REGIMES, f"--regime is {name!r}; it must be one of {', '.join(REGIMES)}")
     part = REGIMES[name]
@@ -81,7 +79,7 @@ def regime_from(name: str, until: list[str] | None, options: dict[str, Any], net
     if "loss" in options or "reduction" in options:
         chosen["loss"] = _loss(part, options.get("loss"), options.get("reduction"))
     if "ball" in options:
-        chosen["radius"] = _radius(part, options["ball"], network)
+        chosen["radius"] = options["ball"]
     if until:
         chosen["until"] = parse_stops(until)
     return part(**chosen)
@@ -89,15 +87,6 @@ def regime_from(name: str, until: list[str] | None, options: dict[str, Any], net
 
 def _names(part: type[Regime]) -> set[str]:
     return {field.name for field in fields(part)}
-
-
-def _radius(part: type[Regime], ball: float, network: Network) -> float:
-    """Lazy training takes C0 itself, adversarial training V = C0/√m."""
-    if part is Lazy:
-        return ball
-    require(isinstance(network, TwoLayer), "--ball is for two-layer networks")
-    assert isinstance(network, TwoLayer)
-    return ball / math.sqrt(network.width)
 
 
 def _loss(part: type[Regime], name: str | None, reduction: str | None) -> LossFunction:

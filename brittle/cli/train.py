@@ -77,7 +77,7 @@ def train(
     data = _data(sampling, data_file, rng)
     network = _network(network_file, width, init, {"scale": init_scale}, biases, data, rng)
     require_format(network, out)
-    chosen = regime_from(regime, until, options, network)
+    chosen = regime_from(regime, until, options)
     if data_out is not None:
         save_data(data, data_out)
     stamp = _stamp(place)

@@ -3,6 +3,8 @@
 A change in this file makes every finished cell of the family stale: claims and drawings live in `wang_robust`.
 """
 
+import math
+
 import torch
 from torch import Generator
 
@@ -32,7 +34,7 @@ class RobustCells(Experiment):
         training = Adversarial(
             until=Steps(params["epochs"]),
             budget=params["budget"],
-            radius=params["radius"],
+            radius=params["radius"] * math.sqrt(params["width"]),  # the paper's V is absolute
             inner_steps=params["inner"],
             project=params["project"],
             rate=params["rate"],

@@ -23,11 +23,11 @@ from brittle.training.stops import Steps, Stop
 
 @dataclass(frozen=True)
 class Adversarial(Regime):
-    """Every step is an epoch: PGD examples within `budget`, SGD on them, hidden weights projected to within `radius`.
+    """Every step is an epoch: PGD examples within `budget`, SGD on them, hidden weights projected to the ball.
 
-    `radius` is V = C0/√m in absolute terms, None for no projection; it is applied per `epoch` (as printed) or per
-    `step`. Ends when the robust training accuracy has not risen for `patience` epochs, and returns the best network.
-    With `normalised=False` the inner steps use the raw gradient of the loss.
+    The ball is ‖w_s - w_s(0)‖ ≤ radius/√m, as in `Lazy`, None for no projection; it is applied per `epoch` (as
+    printed) or per `step`. Ends when the robust training accuracy has not risen for `patience` epochs, and returns the
+    best network. With `normalised=False` the inner steps use the raw gradient of the loss.
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1000))
@@ -147,5 +147,5 @@ class AdversarialRun(Run):
             return theta
         theta = theta.clone()
         W, W0 = self.objective.split(theta)[0], self.objective.split(self.objective.start)[0]
-        W.copy_(into_ball(W, W0, self.regime.radius))
+        W.copy_(into_ball(W, W0, self.regime.radius / math.sqrt(self.objective.width)))
         return theta

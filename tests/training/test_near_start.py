@@ -79,7 +79,9 @@ def test_pgd_on_a_linear_network_is_exact(rng):
 @pytest.mark.parametrize("project", ["epoch", "step"])
 def test_adversarial_training_gains_robust_accuracy_within_the_ball(rng, project):
     network, data = case(rng, dim=20, width=60, examples=20)
-    regime = Adversarial(budget=0.1, radius=1.0, rate=0.5, batch=5, inner_steps=5, project=project, patience=10)
+    regime = Adversarial(
+        budget=0.1, radius=math.sqrt(60), rate=0.5, batch=5, inner_steps=5, project=project, patience=10
+    )
     result = regime.train(network, data, rng)
     before = network.accuracy(perturbed(network, data, regime), data.y)
     after = result.network.accuracy(perturbed(result.network, data, regime), data.y)
