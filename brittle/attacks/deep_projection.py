@@ -5,10 +5,10 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from scipy.optimize import nnls
 from torch import Tensor
 
 from brittle.attacks.restriction import Restriction
+from brittle.geometry import least_distance
 from brittle.networks import Layered
 
 ROUNDS = 40
@@ -74,7 +74,7 @@ class _Region:
         known: set[tuple[int, int]] = set()
         bound = 0.0
         for _ in range(ROUNDS):
-            delta, bound = _least_distance(walls, heights)
+            delta, bound = least_distance(walls, heights)
             if delta is None:
                 return None, torch.inf
             violated = self._violated(torch.from_numpy(delta), known)
@@ -118,23 +118,3 @@ class _Region:
         for below in reversed(range(layer)):
             row = (row * self.pattern[below]) @ self.network.weights[below]
         return self.subspace.project(row)
-
-
-def _least_distance(walls: np.ndarray, heights: np.ndarray) -> tuple[np.ndarray | None, float]:
-    """min ‖δ‖ s.t. walls·δ ≥ heights by Lawson and Hanson's reduction; None where there is no such δ.
-
-    Any ν ≥ 0 proves ‖δ‖ ≥ heights·ν/‖wallsᵀν‖, whatever the solver's own accuracy.
-    """
-    lengths = np.linalg.norm(walls, axis=1)
-    lengths[lengths == 0] = 1.0
-    walls, heights = walls / lengths[:, None], heights / lengths
-    scale = max(np.abs(heights).max(), 1e-300)
-    target = np.zeros(walls.shape[1] + 1)
-    target[-1] = 1.0
-    nu, misfit = nnls(np.vstack([walls.T, heights / scale]), target)
-    normal, lift = walls.T @ nu, float(heights @ nu)
-    if misfit < 1e-12:
-        return None, torch.inf
-    delta = normal / (1 - lift / scale) * scale
-    size = float(np.linalg.norm(normal))
-    return delta, max(lift, 0.0) / size if size > 0 else 0.0

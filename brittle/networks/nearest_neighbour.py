@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from scipy.optimize import nnls
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
+from brittle.geometry import least_distance
 from brittle.networks.base import Network, in_chunks
 
 
@@ -102,7 +101,7 @@ class NearestNeighbour(Network):
                 break
             apart = gaps[q] > 0
             normals = (Q[q] - P[apart]) / gaps[q, apart, None]
-            best = min(best, _distance(normals.numpy(), half_spaces[q, apart].numpy()))
+            best = min(best, least_distance(normals.numpy(), half_spaces[q, apart].numpy()).distance)
         return best
 
     def module(self) -> nn.Module:
@@ -110,15 +109,3 @@ class NearestNeighbour(Network):
 
     def loaded(self, module: nn.Module) -> "NearestNeighbour":
         raise InputError("the nearest-neighbour rule has no parameters to train")
-
-
-def _distance(A: np.ndarray, h: np.ndarray) -> float:
-    """min ‖δ‖ subject to A δ ≥ h, where unit rows of A allow it, from the residual of its dual."""
-    scale = h.max(initial=0.0)
-    if scale <= 0:
-        return 0.0
-    E = np.vstack([A.T, h / scale])
-    target = np.append(np.zeros(A.shape[1]), 1.0)
-    u, _ = nnls(E, target, maxiter=30 * E.shape[1])
-    residual = target - E @ u
-    return float(scale * np.linalg.norm(residual[:-1]) / residual[-1])
