@@ -215,7 +215,7 @@ def kills(chosen: dict[str, Command], count: int, given: Path, dice: random.Rand
     rows = []
     for place, (name, command) in enumerate(chosen.items()):
         folder = fresh(given)
-        seconds, expected = whole_run(command, folder), None
+        seconds = whole_run(command, folder)
         expected = command.result(folder)
         shutil.rmtree(folder)
         runs = [
@@ -274,8 +274,10 @@ def main() -> int:
         given = Path(place) / "given"
         prepare(given)
         wanted = options.only or list(SIGNALLED)
-        killed = kills({n: c for n, c in KILLED.items() if n in wanted}, options.kills, given, dice)
-        ended = signals({n: c for n, c in SIGNALLED.items() if n in wanted}, options.signals, given, dice)
+        killed = kills({n: c for n, c in KILLED.items() if options.kills and n in wanted}, options.kills, given, dice)
+        ended = signals(
+            {n: c for n, c in SIGNALLED.items() if options.signals and n in wanted}, options.signals, given, dice
+        )
     if options.json:
         write_json(options.json, {"kills": killed, "signals": ended})
     violations = sum(len(row["violations"]) for row in [*killed, *ended])

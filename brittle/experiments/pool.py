@@ -5,7 +5,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import active_children, get_all_start_methods, get_context, parent_process, resource_tracker
 from multiprocessing.context import BaseContext
 
@@ -22,10 +22,14 @@ def worker_processes(jobs: int) -> Iterator[Executor]:
             if process not in others:
                 process.kill()
 
-    with interrupts.last_words(kill):
+    with interrupts.last_words(kill), interrupts.last_words(_kill_server):
         pool = ProcessPoolExecutor(jobs, mp_context=_context(), initializer=_end_with_parent)
         try:
             yield pool
+        except interrupts.Interrupted:
+            _kill_server()
+            kill()
+            raise
         except BaseException:
             kill()
             raise
@@ -50,6 +54,16 @@ def _start_server() -> None:
     resource_tracker.ensure_running()  # first: it changes the mask of signals
     with interrupts.blocked(signal.SIGINT):
         forkserver.ensure_running()
+
+
+def _kill_server() -> None:
+    """It may be about to fork a worker, which would complain that this process is half gone."""
+    from multiprocessing import forkserver
+
+    pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
