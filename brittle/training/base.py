@@ -102,8 +102,8 @@ class Regime(ABC):
     ) -> Training[Network]:
         """Train the network on the data until a stop is reached; the result is a network of the same kind.
 
-        With `checkpoint`, Ctrl-C, a failed step and every minute of work leave the run there; with `resume` it goes
-        on from there to the network that it would have become.
+        With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
+        that costs little; with `resume` it goes on from there to the network that it would have become.
         """
         network = as_network(network)
         self._check(network, data)

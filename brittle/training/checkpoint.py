@@ -13,7 +13,7 @@ from torch import Tensor
 from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.common.files import read_npz, require_writable, write_npz
-from brittle.training.run import SECONDS_BETWEEN_CHECKPOINTS, PathPoint, Record, Run, Saver
+from brittle.training.run import LEAST_BETWEEN_CHECKPOINTS, MOST_BETWEEN_CHECKPOINTS, PathPoint, Record, Run, Saver
 
 Arrays = dict[str, np.ndarray]
 COUNTERS = ("steps", "evaluations", "seconds")
@@ -28,16 +28,20 @@ class Checkpoint(Saver):
     def __init__(self, path: str | Path, fingerprint: str) -> None:
         self.path, self.fingerprint = Path(path), fingerprint
         require_place(self.path)
-        self.written = time.monotonic()
+        self.written, self.took = time.monotonic(), 0.0
         self.remembered: Arrays | None = None
 
     def if_due(self, run: Run, record: Record) -> None:
-        if time.monotonic() - self.written > SECONDS_BETWEEN_CHECKPOINTS:
+        """Often, but not so often that more than a hundredth of the time goes into it; every minute at the latest."""
+        wait = min(MOST_BETWEEN_CHECKPOINTS, max(LEAST_BETWEEN_CHECKPOINTS, 100 * self.took))
+        if time.monotonic() - self.written > wait:
             self.now(run, record)
 
     def now(self, run: Run, record: Record) -> None:
+        began = time.monotonic()
         self.remember(run, record)
         self.last()
+        self.took = self.written - began
 
     def last(self) -> None:
         with interrupts.held():

@@ -22,7 +22,8 @@ from brittle.training.objective import Objective
 from brittle.training.stops import Look, Stop
 
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
-SECONDS_BETWEEN_CHECKPOINTS = 60.0
+MOST_BETWEEN_CHECKPOINTS = 60.0  # seconds
+LEAST_BETWEEN_CHECKPOINTS = 1.0
 SECONDS_BETWEEN_REPORTS = 0.1
 LONG_STEP = 0.25  # seconds
 SIGNALS: dict[int, tuple[str, str]] = {
