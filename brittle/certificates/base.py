@@ -180,6 +180,8 @@ class _Record:
         """Why nothing was proved of a rightly classified example."""
         if not self.margins[row].isfinite():
             return NOT_FINITE
+        if not isinstance(self.network, TwoLayer | Deep):
+            return UNPROVED
         values, slips = self._outputs(row, self.data.X[row])
         return UNPROVED if (values > slips).all() else ROUNDED
 

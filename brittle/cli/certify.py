@@ -64,6 +64,8 @@ def certify(
 
         draw_sandwich(found, plot)
         say(f"wrote {plot}")
+    for reason, count in Counter(filter(None, found.reason)).items():
+        say(f"nothing is proved of {count} examples: {reason}")
     summary = _summary(found)
     emit({**summary, **found.to_json(), "seed": seed}, json_file, fields_table(summary))
 
