@@ -12,6 +12,8 @@ from brittle.certificates.scales import Array, Exponents, added, near_one, shift
 from brittle.common.errors import InputError
 from brittle.networks import Deep, Network, TwoLayer
 
+STEP = 32  # between the exponents of inputs: few of them are met, and each is prepared once
+
 
 @dataclass(frozen=True, eq=False)
 class Margins:
@@ -61,7 +63,7 @@ class Layers:
 
     def around(self, x: Tensor, ball: float, y: Tensor) -> Margins:
         """The margins for inputs x + δ, ‖δ‖ ≤ ball, in units that bring every number near 1."""
-        exponent = math.frexp(max(float(x.abs().max()), ball))[1]
+        exponent = -(-math.frexp(max(float(x.abs().max()), ball))[1] // STEP) * STEP
         weights, biases, units = self._near_one(exponent)
         W, by, b, b_by = self._differences(y)
         last, bias, outputs = near_one(W, by + units, b, b_by)
@@ -77,11 +79,12 @@ class Layers:
     def _near_one(self, exponent: int) -> tuple[list[Tensor], list[Tensor], Exponents]:
         """All layers but the last, each neuron in a unit of its own."""
         if exponent not in self._hidden:
-            weights, biases, units = [], [], np.full(self.weights[0].shape[1], exponent, dtype=np.int64)
+            weights, biases, units = [], [], None
             for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-                rows, bias, units = near_one(W, units, b)
+                rows, bias, units = near_one(W, exponent if units is None else units, b)
                 weights.append(torch.from_numpy(rows))
                 biases.append(torch.from_numpy(bias))
+            assert units is not None  # there are two layers at least
             self._hidden[exponent] = weights, biases, units
         return self._hidden[exponent]
 

@@ -13,7 +13,18 @@ from torch import Tensor
 
 from brittle.certificates.base import Question
 from brittle.certificates.local import Inputs, Local, Span
-from brittle.certificates.scales import ABSENT, SMALLEST, Array, Exponents, added, exact_sum, exponents, shifted, split
+from brittle.certificates.scales import (
+    ABSENT,
+    SMALLEST,
+    Array,
+    Exponents,
+    added,
+    exact_sum,
+    exponents,
+    row_exponents,
+    shifted,
+    split,
+)
 from brittle.common.errors import InputError
 from brittle.networks import Deep, Network, TwoLayer
 
@@ -69,7 +80,7 @@ class TwoLayerMargins:
         bent = W.any(1)
         _, first, group = np.unique(np.column_stack([W, b])[bent], axis=0, return_index=True, return_inverse=True)
         W, constant_inputs, b = W[bent][first], np.maximum(b[~bent], 0), b[bent][first]
-        rows = exponents(W).max(1)
+        rows = row_exponents(W)
         return cls(shifted(W, -rows[:, None]), rows, b, V[:, bent], c, group.reshape(-1), V[:, ~bent], constant_inputs)
 
     @cached_property

@@ -18,6 +18,8 @@ from brittle.certificates.scales import SQUARES
 from brittle.common.errors import require_count
 from brittle.networks import Network
 
+LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
+
 
 @dataclass(frozen=True)
 class Relaxation(Certificate):
@@ -106,13 +108,12 @@ class _Ball:
             rows, offsets, extra = self._through_relu(rows, offsets, layer, slopes[layer])
             W, b = self.layers.weights[layer], self.layers.biases[layer]
             size = self.high[layer - 1].clamp(min=0) if layer else self.x.abs() + self.radius
-            weight = rows.abs() @ (W.abs() @ size + b.abs()) + offsets.abs()
+            lost = LOST * (1 + size.sum())
+            weight = rows.abs() @ (W.abs() @ size + b.abs() + lost) + offsets.abs() + lost
             slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
-            slip = slip + UNDERFLOW * (1 + rows.abs().sum(1)) * (1 + size.sum())
             offsets, rows = offsets + rows @ b, rows @ W
         reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
-        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ self.x.abs() + offsets.abs())
-        slip = slip + UNDERFLOW * (1 + rows.abs().sum(1))
+        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (self.x.abs() + LOST) + offsets.abs() + LOST)
         return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -127,5 +128,4 @@ class _Ball:
         size = torch.where(off, 0.0, torch.maximum(low.abs(), high.abs()))
         positive, negative = rows.clamp(min=0), rows.clamp(max=0)
         slip = gamma(len(low) + 8) * (rows.abs() @ (size + rise) + offsets.abs())
-        slip = slip + UNDERFLOW * (1 + size.sum())
         return positive * under + negative * chord, offsets + negative @ rise, slip

@@ -23,7 +23,10 @@ def exponents(values: Array) -> Exponents:
 
 def shifted(values: Array, by: Exponents | int) -> Array:
     """values·2^by, rounded once where it falls below the normal floats and exact elsewhere."""
-    return np.asarray(np.ldexp(values, np.clip(by, -FARTHEST, FARTHEST).astype(np.int32)))
+    by = np.clip(by, -FARTHEST, FARTHEST).astype(np.int32)
+    if by.size < values.size and by.min() >= -1000 and by.max() <= 1000:
+        return np.asarray(values * np.ldexp(1.0, by))  # a product with a power of two is the same, and faster
+    return np.asarray(np.ldexp(values, by))
 
 
 def added(terms: Array) -> tuple[Array, Exponents]:
@@ -47,8 +50,14 @@ def split(value: Fraction) -> tuple[float, int]:
     return float(value / Fraction(2) ** exponent), exponent
 
 
-def near_one(W: Array, by: Exponents, b: Array, b_by: Exponents | int = 0) -> tuple[Array, Array, Exponents]:
+def row_exponents(W: Array) -> Exponents:
+    """Those of the largest entry of every row."""
+    return exponents(np.abs(W).max(1))
+
+
+def near_one(W: Array, by: Exponents | int, b: Array, b_by: Exponents | int = 0) -> tuple[Array, Array, Exponents]:
     """Rows W·2^by and biases b·2^b_by as (W', b')·2^unit, the largest number of each row between ½ and 1."""
-    unit = np.maximum((exponents(W) + by).max(1), exponents(b) + b_by)
+    tops = row_exponents(W) + by if isinstance(by, int) else (exponents(W) + by).max(1)
+    unit = np.maximum(tops, exponents(b) + b_by)
     unit[unit < ABSENT // 2] = 0
     return shifted(W, by - unit[:, None]), shifted(b, b_by - unit), unit
