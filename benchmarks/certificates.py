@@ -17,8 +17,7 @@ import torch
 from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
 from brittle.certificates.base import Claim, Question
 from brittle.certificates.layers import spectral_norm
-from brittle.certificates.local import Local
-from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.rounding import proven_radius
 from brittle.certificates.saddle import Saddle
@@ -44,14 +43,17 @@ class SdpCrown(Certificate):
 
     def _prepare(self, network: Network) -> Claim:
         assert isinstance(network, TwoLayer)
-        parts = (each.numpy() for each in (network.W, network.b, network.v[None], network.c[None]))
-        margins = TwoLayerMargins(*parts, np.arange(network.width))  # unscaled: one κ for all depends on the scales
-        return lambda question: min(self._radius(local, margins, question) for local in margins.locals(question))
+        W, b, v, c = (each.numpy() for each in (network.W, network.b, network.v[None], network.c[None]))
+        rows, nothing = np.zeros(network.width, dtype=np.int64), np.zeros((1, 0))
+        # Neurons as they are: one κ for all depends on their scales.
+        margins = TwoLayerMargins(W, rows, b, v, c, np.arange(network.width), nothing, nothing[0])
+        return lambda question: min(rival.unit * self._radius(rival) for rival in margins.rivals(question))
 
-    def _radius(self, local: Local, margins: TwoLayerMargins, question: Question) -> float:
-        kinds, start = initial_kinds(local), first_iterate(local, margins.start(question))
+    def _radius(self, rival: Rival) -> float:
+        local = rival.local
+        kinds, start = initial_kinds(local), first_iterate(local, rival.start)
         N = local.c < 0
-        size = max(spectral_norm(torch.from_numpy(local.W[N])) ** 2, 1e-300)
+        size = max(spectral_norm(local.W[N]) ** 2, 1e-300)
         best = 0.0
 
         def value(share: float) -> float:
@@ -216,8 +218,9 @@ def rounding_loss() -> None:
         losses = []
         for x, y in zip(data.X, data.y, strict=True):
             question = Question(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
-            (local,) = margins.locals(question)
-            solved = refine(closed_form(local, first_iterate(local, margins.start(question))), 2.0)
+            (rival,) = margins.rivals(question)
+            local = rival.local
+            solved = refine(closed_form(local, first_iterate(local, rival.start)), local.ball)
             plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / local.stretch
             proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
             losses += [1 - proven / plain] if plain < local.ball else []

@@ -21,6 +21,11 @@ from brittle.networks import Deep, Network, TwoLayer, as_network
 from brittle.settings import Data
 
 SAME = 1e-9  # a lower bound above an upper one by less than this share is rounding in the attack, not a contradiction
+LONGEST = 2.0**1020  # no default cap is larger
+SHORTEST = 2.0**-1000  # no smaller radius is claimed: below, floats lose digits
+NOT_FINITE = "the margin is not finite in float64: rescale the network"
+ROUNDED = "rounding or underflow exceeds the margin: its sign at the example itself is not proved"
+UNPROVED = "no radius is proved that floats can tell from 0"
 
 
 class Contradiction(RuntimeError):
@@ -34,7 +39,8 @@ class Bounds(Result):
     lower, upper (n,) enclose it (upper is infinity where no flip is known); exact (n,): they agree up to the method's
     gap, or no flip exists below the cap; seconds (n,), the attack's share included; status (n,), one of `error`,
     `exact`, `capped` (proved that no flip lies below the cap), `open`; flips (n, dim), the perturbations behind
-    `upper`, measured on the network, 0 where none is known.
+    `upper`, measured on the network, 0 where none is known; reason (n,), why nothing was proved where `open` has the
+    lower bound 0, and empty elsewhere.
     """
 
     lower: Tensor
@@ -45,6 +51,7 @@ class Bounds(Result):
     method: str
     cap: float
     flips: Tensor
+    reason: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> Tensor:
@@ -101,8 +108,9 @@ class Certificate(ABC):
         """
         known = _double(network if isinstance(network, Network) else as_network(network))
         known.check(data.X, data.y)
-        longest = max(1.0, float(data.X.norm(dim=1).max()))
-        cap = 100 * longest if cap is None else cap
+        _require_finite(known)
+        longest = max(1.0, float(lengths(data.X).max()))
+        cap = min(100 * longest, LONGEST) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()
         found = (attack or MinimumNorm()).run(known, data, bounds=bounds, rng=rng)
@@ -132,35 +140,50 @@ class _Record:
         self.network, self.data, self.box, self.cap, self.flips = network, data, box, cap, flips.clone()
         self.margins = network.margins(data.X, data.y)
         flipped = network.margins(data.X + flips, data.y) < 0
-        self.upper = torch.where(flipped, flips.norm(dim=1), torch.inf)
+        self.upper = torch.where(flipped, lengths(flips), torch.inf)
         self.upper[self.margins <= 0] = 0
         self.flips[~(self.upper.isfinite() & (self.upper > 0))] = 0
         self.lower = torch.zeros_like(self.upper)
         self.seconds = torch.full_like(self.upper, share)
 
     def judge(self, row: int, claim: Claim) -> None:
-        if self.margins[row] <= 0:
+        question = self._question(row)
+        if not (question.margin > 0 and question.ball > SHORTEST):
             return
         started = time.perf_counter()
-        radius = claim(self._question(row))
+        radius = claim(question)
         self.seconds[row] += time.perf_counter() - started
+        radius = radius if radius > SHORTEST else 0.0
         upper = float(self.upper[row])
         if radius > upper * (1 + SAME):
             if self._surely_flips(row, min(radius, self.cap)):
                 raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
             self.upper[row], self.flips[row] = torch.inf, 0.0
-        self.lower[row] = min(max(radius, 0.0), float(self.upper[row]), self.cap)
+        self.lower[row] = min(radius, float(self.upper[row]), self.cap)
 
     def _surely_flips(self, row: int, radius: float) -> bool:
         """Whether the ray through the measured flip has a margin below zero, rounding aside, before the radius."""
         if not isinstance(self.network, TwoLayer | Deep):
             return True
-        layers = Layers.of(self.network, "").margins(self.data.y[row])
         for stretch in torch.linspace(1, radius / float(self.upper[row]), 17, dtype=torch.float64)[:-1]:
-            values, slips = layers.outputs(self.data.X[row] + stretch * self.flips[row])
+            values, slips = self._outputs(row, self.data.X[row] + stretch * self.flips[row])
             if (values + slips < 0).any():
                 return True
         return False
+
+    def _outputs(self, row: int, point: Tensor) -> tuple[Tensor, Tensor]:
+        """The margins over every rival at a point, each in a unit of its own, and how far they may be off."""
+        margins = Layers.of(self.network, "").around(point, 0.0, self.data.y[row])
+        return margins.outputs(margins.x)
+
+    def _reason(self, row: int) -> str:
+        """Why nothing was proved of a rightly classified example."""
+        if not self.margins[row].isfinite():
+            return NOT_FINITE
+        if not isinstance(self.network, TwoLayer | Deep):
+            return UNPROVED
+        values, slips = self._outputs(row, self.data.X[row])
+        return UNPROVED if (values > slips).all() else ROUNDED
 
     def bounds(self, method: str, gap: float) -> Bounds:
         capped = (self.lower >= self.cap) & (self.upper > self.cap)
@@ -169,7 +192,12 @@ class _Record:
             "error" if margin <= 0 else "capped" if is_capped else "exact" if is_exact else "open"
             for margin, is_capped, is_exact in zip(self.margins, capped, exact, strict=True)
         ]
-        return Bounds(self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips)
+        reason = [
+            self._reason(row) if word == "open" and self.lower[row] == 0 else "" for row, word in enumerate(status)
+        ]
+        return Bounds(
+            self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips, tuple(reason)
+        )
 
     def _question(self, row: int) -> Question:
         ball = min(float(self.upper[row]), self.cap)
@@ -202,8 +230,32 @@ class _Record:
         if self.box is not None and ((point < self.box[0]) | (point > self.box[1])).any():
             return
         measured = self.network.margins(point[None], self.data.y[row : row + 1])
-        if measured < 0 and flip.norm() < self.upper[row]:
-            self.upper[row], self.flips[row] = flip.norm(), flip
+        length = lengths(flip[None])[0]
+        if measured < 0 and length < self.upper[row]:
+            self.upper[row], self.flips[row] = length, flip
+
+
+def lengths(rows: Tensor) -> Tensor:
+    """‖row‖ of every row (n, dim), at scales where the squares leave the floats too."""
+    plain = rows.norm(dim=1)
+    top = rows.abs().amax(1)
+    far = ((plain < 1e-140) & (top > 0)) | (plain > 1e150)
+    scaled = torch.where(far[:, None], rows / torch.where(far, top, 1.0)[:, None], 0.0)
+    return torch.where(far, top * scaled.norm(dim=1), plain)
+
+
+def _require_finite(network: Network) -> None:
+    """Of weights that are not finite nothing is known: NaN compares as neither right nor wrong."""
+    if isinstance(network, TwoLayer):
+        parts = {name: getattr(network, name) for name in ("W", "b", "v", "c")}
+    elif isinstance(network, Deep):
+        parts = {f"weights[{layer}]": W for layer, W in enumerate(network.weights)}
+        parts |= {f"biases[{layer}]": b for layer, b in enumerate(network.biases)}
+    else:
+        parts = dict(network.module().state_dict())
+    for name, values in parts.items():
+        finite = not values.is_floating_point() or bool(values.isfinite().all())
+        require(finite, f"{name} of the network holds NaN or infinity; finite weights are needed")
 
 
 def _double(network: Network) -> Network:

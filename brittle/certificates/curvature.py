@@ -7,7 +7,7 @@ The optimum has ½(t² - z²) = w·Yw with t = |C|/2κ and a multiplier Y ⪰ 0 
 
 import numpy as np
 
-from brittle.certificates.local import Array
+from brittle.certificates.scales import Array
 from brittle.certificates.symmetric import factor, remainder, solve, whiten
 
 FLOOR = 1e-30  # of a squared length, against division by zero

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, refine, trim
 from brittle.certificates.rounding import never_flips, proven_radius
 from brittle.networks import Network
@@ -25,17 +25,17 @@ class Dual(Certificate):
         return lambda question: self._claim(margins, question)
 
     def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
-        radius = np.inf
-        for local in margins.locals(question):
-            if never_flips(local, initial_kinds(local)):
-                radius = min(radius, local.ball)
-                continue
-            enough = 0.5 * local.reach**2 * 1.001
-            solved = closed_form(local, first_iterate(local, margins.start(question)), enough=enough)
-            solved = self._improve(solved, question.shorten(margins.lift(solved.point)), enough)
-            question.shorten(margins.lift(solved.point))
-            radius = min(radius, proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate)))
-        return float(radius)
+        return min((rival.unit * self._radius(rival) for rival in margins.rivals(question)), default=np.inf)
+
+    def _radius(self, rival: Rival) -> float:
+        local = rival.local
+        if never_flips(local, initial_kinds(local)):
+            return local.ball
+        enough = 0.5 * local.reach**2 * 1.001
+        solved = closed_form(local, first_iterate(local, rival.start), enough=enough)
+        solved = self._improve(solved, rival.shorten(solved.point), enough)
+        rival.shorten(solved.point)
+        return proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
 
     def _improve(self, solved: Solved, radius: float, enough: float) -> Solved:
         if self.refined:

@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.local import Array
-from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.rounding import never_flips
 from brittle.certificates.tree import Tree
@@ -38,18 +37,15 @@ class Exact(Certificate):
         return lambda question: self._claim(margins, question)
 
     def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
-        radius, deadline = np.inf, time.perf_counter() + self.seconds
+        deadline = time.perf_counter() + self.seconds
+        return min((rival.unit * self._radius(rival, deadline) for rival in margins.rivals(question)), default=np.inf)
 
-        def shorten(epsilon: Array) -> float:
-            return question.shorten(margins.lift(epsilon))
-
-        for local in margins.locals(question):
-            if never_flips(local, initial_kinds(local)):
-                radius = min(radius, local.ball)
-                continue
-            enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
-            depth = 0.1 * self.gap * float(local.values(np.zeros(len(local.q))))
-            solved = closed_form(local, first_iterate(local, margins.start(question)), enough)
-            solved = refine(solved, shorten(solved.point) * (1 - self.gap), min(1e-4, self.gap), enough)
-            radius = min(radius, Tree(self.gap, depth, deadline, shorten).grow(solved))
-        return float(radius)
+    def _radius(self, rival: Rival, deadline: float) -> float:
+        local = rival.local
+        if never_flips(local, initial_kinds(local)):
+            return local.ball
+        enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
+        depth = 0.1 * self.gap * float(local.values(np.zeros(len(local.q))))
+        solved = closed_form(local, first_iterate(local, rival.start), enough)
+        solved = refine(solved, rival.shorten(solved.point) * (1 - self.gap), min(1e-4, self.gap), enough)
+        return Tree(self.gap, depth, deadline, rival.shorten).grow(solved)

@@ -1,81 +1,116 @@
 """A ReLU network as a list of affine layers, with what rounding can do to its margins and norms."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.certificates.local import gamma
+from brittle.certificates.local import UNDERFLOW, gamma
+from brittle.certificates.scales import Array, Exponents, added, near_one, shifted
 from brittle.common.errors import InputError
 from brittle.networks import Deep, Network, TwoLayer
 
-UNDERFLOW = 1e-250  # of an output: more than all layers can lose below the smallest normal float
+STEP = 32  # between the exponents of inputs: few of them are met, and each is prepared once
 
 
 @dataclass(frozen=True, eq=False)
-class Layers:
-    """z_l = weights[l] φ(z_{l-1}) + biases[l] in float64; the last layer's rows are logits, or margins."""
+class Margins:
+    """z_l = weights[l] φ(z_{l-1}) + biases[l] at inputs in units of 2^exponent; the outputs, margins over every rival,
+    are in units of 2^units. Every row of the weights is near 1, and every weight, bias and entry of x may be off by
+    what falls below the floats on the way there.
+    """
 
     weights: tuple[Tensor, ...]
     biases: tuple[Tensor, ...]
-
-    @classmethod
-    def of(cls, network: Network, method: str) -> "Layers":
-        if isinstance(network, TwoLayer):
-            return cls((network.W, network.v[None]), (network.b, network.c[None]))._scaled()
-        if isinstance(network, Deep):
-            return cls(network.weights, network.biases)._scaled()
-        raise InputError(f"the network is a {type(network).__name__}; method {method} needs linear layers with ReLUs")
-
-    def _scaled(self) -> "Layers":
-        """Every layer brought near 1 by a power of two: outputs keep their signs, and no norm underflows."""
-        weights, biases, total = [], [], 0
-        for W, b in zip(self.weights, self.biases, strict=True):
-            exponent = int(torch.frexp(W.abs().max()).exponent) if W.any() else 0
-            total += exponent
-            weights.append(_shift(W, -exponent))
-            biases.append(_shift(b, -total))
-        return Layers(tuple(weights), tuple(biases))
-
-    def margins(self, y: Tensor) -> "Layers":
-        """The network whose outputs are the margins over every rival; each weight is rounded once at most."""
-        W, b = self.weights[-1], self.biases[-1]
-        if len(W) == 1:
-            W, b = y * W, y * b
-        else:
-            rivals = torch.arange(len(W)) != int(y)
-            W, b = W[int(y)] - W[rivals], b[int(y)] - b[rivals]
-        return Layers((*self.weights[:-1], W), (*self.biases[:-1], b))
+    x: Tensor
+    exponent: int
+    units: Exponents
 
     def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs at x, and how far they may be from those in real arithmetic."""
-        value, slip = x, torch.zeros_like(x)
+        value, slip = x, torch.full_like(x, UNDERFLOW)
         for layer, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             if layer:
                 value = value.clamp(min=0)
             size = value.abs() + slip
             slip = W.abs() @ slip * (1 + gamma(len(size) + 2)) + gamma(len(size) + 4) * (W.abs() @ size + b.abs())
+            slip = slip + UNDERFLOW * (1 + size.sum())
             value = W @ value + b
-        return value, slip * (1 + gamma(4)) + UNDERFLOW
+        return value, slip * (1 + gamma(4))
 
 
-def _shift(values: Tensor, exponent: int) -> Tensor:
-    """values·2^exponent, exact where it is a float; in three factors, none of which overflows by itself."""
-    third = exponent // 3
-    for part in (third, third, exponent - 2 * third):
-        values = values * 2.0 ** max(min(part, 1000), -1000)
-    return values
+@dataclass(frozen=True, eq=False)
+class Layers:
+    """z_l = weights[l] φ(z_{l-1}) + biases[l] in float64; the last layer's rows are logits."""
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    _hidden: dict[int, tuple[list[Tensor], list[Tensor], Exponents]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, network: Network, method: str) -> "Layers":
+        if isinstance(network, TwoLayer):
+            weights: tuple[Tensor, ...] = (network.W, network.v[None])
+            biases: tuple[Tensor, ...] = (network.b, network.c[None])
+        elif isinstance(network, Deep):
+            weights, biases = network.weights, network.biases
+        else:
+            kind = type(network).__name__
+            raise InputError(f"the network is a {kind}; method {method} needs linear layers with ReLUs")
+        return cls(tuple(W.detach().numpy() for W in weights), tuple(b.detach().numpy() for b in biases))
+
+    def around(self, x: Tensor, ball: float, y: Tensor) -> Margins:
+        """The margins for inputs x + δ, ‖δ‖ ≤ ball, in units that bring every number near 1."""
+        exponent = -(-math.frexp(max(float(x.abs().max()), ball))[1] // STEP) * STEP
+        weights, biases, units = self._near_one(exponent)
+        W, by, b, b_by = self._differences(y)
+        last, bias, outputs = near_one(W, by + units, b, b_by)
+        parts = (*weights, torch.from_numpy(last)), (*biases, torch.from_numpy(bias))
+        return Margins(*parts, torch.from_numpy(shifted(x.numpy(), -exponent)), exponent, outputs)
+
+    def last_rows(self, y: Tensor) -> tuple[Array, Exponents]:
+        """The last layer's weights of every margin as rows near 1, and their units."""
+        W, by, b, _ = self._differences(y)
+        rows, _, units = near_one(W, by, np.zeros_like(b))
+        return rows, units
+
+    def _near_one(self, exponent: int) -> tuple[list[Tensor], list[Tensor], Exponents]:
+        """All layers but the last, each neuron in a unit of its own."""
+        if exponent not in self._hidden:
+            weights, biases, units = [], [], None
+            for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+                rows, bias, units = near_one(W, exponent if units is None else units, b)
+                weights.append(torch.from_numpy(rows))
+                biases.append(torch.from_numpy(bias))
+            assert units is not None  # there are two layers at least
+            self._hidden[exponent] = weights, biases, units
+        return self._hidden[exponent]
+
+    def _differences(self, y: Tensor) -> tuple[Array, Exponents, Array, Exponents]:
+        """The last layer of the margins as W·2^by, b·2^b_by, each entry rounded once at most."""
+        W, b = self.weights[-1], self.biases[-1]
+        if len(W) == 1:
+            return float(y) * W, np.zeros(W.shape, dtype=np.int64), float(y) * b, np.zeros(1, dtype=np.int64)
+        label, rivals = int(y), np.flatnonzero(np.arange(len(W)) != int(y))
+        pairs = np.stack([np.broadcast_to(W[label], W[rivals].shape), -W[rivals]])
+        heights = np.stack([np.broadcast_to(b[label], b[rivals].shape), -b[rivals]])
+        return *added(pairs), *added(heights)
 
 
-def spectral_norm(W: Tensor) -> float:
-    """A ceiling over ‖W‖: WWᵀ or WᵀW, the smaller one, is below s²I if a Cholesky factor of the difference exists."""
-    rows = W if W.shape[0] <= W.shape[1] else W.T
-    frobenius = float(W.norm()) * (1 + gamma(W.numel()))
+def spectral_norm(W: Array) -> float:
+    """A ceiling over ‖W‖ of numbers near 1: WWᵀ or WᵀW, the smaller one, is below s²I if a Cholesky factor of the
+    difference exists.
+    """
+    matrix = torch.from_numpy(np.ascontiguousarray(W))
+    rows = matrix if W.shape[0] <= W.shape[1] else matrix.T
+    frobenius = float(matrix.norm()) * (1 + gamma(W.size))
     if frobenius == 0:
         return 0.0
     scaled, count = rows / frobenius, max(rows.shape)
     s = min(float(torch.linalg.matrix_norm(scaled, 2)) * (1 + 1e-9), 1.0)
     gram = scaled @ scaled.T
     shift = 4 * (gamma(count + 6) + gamma(len(gram) + 2)) * (len(gram) * s**2 + 1)
-    _, info = torch.linalg.cholesky_ex((s**2 - shift) * torch.eye(len(gram), dtype=W.dtype) - gram)
+    _, info = torch.linalg.cholesky_ex((s**2 - shift) * torch.eye(len(gram), dtype=torch.float64) - gram)
     return s * frobenius * (1 + gamma(4)) if int(info) == 0 else frobenius

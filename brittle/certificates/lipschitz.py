@@ -1,15 +1,16 @@
 """margin / Lipschitz constant: the oldest certificate, in three strengths."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from brittle.certificates.base import Certificate, Claim, Question
 from brittle.certificates.layers import Layers, spectral_norm
-from brittle.certificates.local import UNIT, Local
+from brittle.certificates.local import UNDERFLOW, UNIT, Local, length
 from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
 from brittle.networks import Deep, Network
 
@@ -41,10 +42,12 @@ class Lipschitz(Certificate):
                 self.constant == "spectral" or not deep, f"{name} needs two layers; constant spectral takes any depth"
             )
             layers = Layers.of(network, self.method)
-            inner = float(np.prod([spectral_norm(W) for W in layers.weights[:-1]]))
-            return lambda question: _global_radius(layers, inner, question)
+            inner = _product(layers.weights[:-1])
+            return lambda question: _global_radius(layers, *inner, question)
         margins = TwoLayerMargins.of(network, self.method)
-        return lambda question: min((self._radius(local) for local in margins.locals(question)), default=np.inf)
+        return lambda question: min(
+            (rival.unit * self._radius(rival.local) for rival in margins.rivals(question)), default=np.inf
+        )
 
     def _radius(self, local: Local) -> float:
         if self.constant == "sum":
@@ -62,13 +65,25 @@ class Lipschitz(Certificate):
         return low
 
 
-def _global_radius(layers: Layers, inner: float, question: Question) -> float:
-    outputs = layers.margins(question.y)
-    values, slips = outputs.outputs(question.x)
-    floors = values - slips
-    constants = inner * outputs.weights[-1].norm(dim=1) * (1 + 1e-12)
-    radii = torch.where(constants > 0, floors.clamp(min=0) / constants, torch.where(floors > 0, torch.inf, 0.0))
-    return float(min(radii.min().item() * (1 - 8 * UNIT), question.ball))
+def _product(weights: tuple[Array, ...]) -> tuple[float, int]:
+    """A ceiling over ‖W_1‖·‖W_2‖··· as m·2^e."""
+    product, total = 1.0, 0
+    for W in weights:
+        top = max(int(exponents(W).max()), -FARTHEST)
+        product, by = math.frexp(product * spectral_norm(shifted(W, -top)))
+        total += top + by
+    return product, total
+
+
+def _global_radius(layers: Layers, inner: float, inner_by: int, question: Question) -> float:
+    margins = layers.around(question.x, question.ball, question.y)
+    values, slips = margins.outputs(margins.x)
+    floors = (values - slips).clamp(min=0).numpy()
+    rows, units = layers.last_rows(question.y)
+    constants = inner * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
+    quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
+    radii = shifted(quotients, margins.units - units - inner_by)
+    return float(min(radii.min() * (1 - 8 * UNIT), question.ball))
 
 
 def _quotient(local: Local, slope: float) -> float:
@@ -76,20 +91,16 @@ def _quotient(local: Local, slope: float) -> float:
     value = local.beta + np.maximum(local.a, 0) @ local.c
     slip = local.error + 1e-14 * len(local.c) * (abs(local.beta) + np.abs(local.a) @ np.abs(local.c))
     floor = float(value - slip)
-    if floor <= 0:
-        return 0.0
-    return floor / (slope * local.stretch * (1 + 1e-12)) * (1 - 8 * UNIT) if slope > 0 else np.inf
+    return floor / (slope * local.stretch * (1 + 1e-12)) * (1 - 8 * UNIT) if floor > UNDERFLOW else 0.0
 
 
 def _slope(local: Local) -> float:
-    base = float(np.linalg.norm(local.q)) * (1 + 1e-12)
-    rows = torch.from_numpy(local.W)
-    spectral = spectral_norm(rows) * float(np.linalg.norm(local.c)) * (1 + 1e-12) if len(local.c) else 0.0
-    return base + min(spectral, _sum(local))
+    spectral = spectral_norm(local.W) * length(local.c) * (1 + 1e-12) if len(local.c) else 0.0
+    return length(local.q) * (1 + 1e-12) + min(spectral, _sum(local))
 
 
 def _slope_of_sums(local: Local) -> float:
-    return float(np.linalg.norm(local.q)) * (1 + 1e-12) + _sum(local)
+    return length(local.q) * (1 + 1e-12) + _sum(local)
 
 
 def _sum(local: Local) -> float:

@@ -5,15 +5,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from brittle.certificates.scales import SMALLEST, SQUARES, Array
 
 UNIT = 2.0**-53
-UNDERFLOW = 1e-290  # more than any result can lose below the smallest normal float, as the weights are near 1
+UNDERFLOW = 1e-290  # more than any sum of products near 1 can lose below the smallest normal float
+HUGE = 2.0**1000  # an input of a neuron beyond it is not known
 
 
 def gamma(count: int) -> float:
     """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
     return 2 * count * UNIT / (1 - count * UNIT)
+
+
+def length(vector: Array) -> float:
+    """‖vector‖ or a little more: its squares may fall below the floats."""
+    return float(np.linalg.norm(vector)) + SQUARES
 
 
 @dataclass(frozen=True)
@@ -82,10 +88,7 @@ class Local:
     def within(self, ball: float) -> "Local":
         """The same example in a smaller ball, where more neurons keep their sign."""
         assert ball <= self.ball
-        reach = ball * self.stretch * (1 + 8 * UNIT)
-        room = (reach * self.sizes + self.slips) * (1 + 8 * UNIT)
-        off = -self.a >= room
-        return replace(self, ball=ball).folded((self.a >= room) & ~off, off)
+        return replace(self, ball=ball).folded(*_fixed(self.a, self.sizes, self.slips, ball * self.stretch))
 
     def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "Local":
         """Without neurons of which it is known that they are on, or off, wherever the model is used."""
@@ -94,7 +97,7 @@ class Local:
         c, a, W = self.c[on], self.a[on], self.W[on]
         keep, reach = ~(on | off), self.reach
         # Folding the neurons that stay on rounds beta and q: at most this much of margin anywhere in the ball.
-        moved = np.abs(c) @ (np.abs(a) + reach * self.sizes[on]) + abs(self.beta) + reach * np.linalg.norm(self.q)
+        moved = np.abs(c) @ (np.abs(a) + reach * self.sizes[on]) + abs(self.beta) + reach * length(self.q)
         return replace(
             self,
             W=self.W[keep],
@@ -102,28 +105,75 @@ class Local:
             c=self.c[keep],
             beta=float(self.beta + c @ a),
             q=self.q + c @ W,
-            error=self.error + gamma(int(on.sum()) + 4) * float(moved),
+            error=self.error + gamma(int(on.sum()) + 4) * float(moved) + UNDERFLOW * (1 + reach),
             sizes=self.sizes[keep],
             slips=self.slips[keep],
             pure=self.pure and not (c < 0).any(),
         )
 
 
+@dataclass(frozen=True)
+class Inputs:
+    """The inputs a_j + w_j·ε of all neurons for ‖δ‖ ≤ ball, each within slips_j of the network's own.
+
+    `on` and `off` (m,): those that keep their sign in the ball.
+    """
+
+    span: Span
+    a: Array
+    sizes: Array
+    slips: Array
+    ball: float
+    on: NDArray[np.bool_]
+    off: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, span: Span, W: Array, b: Array, x: Array, ball: float) -> "Inputs":
+        """Around x; the entries of W, whose rows are near 1, and those of b and x may be off by SMALLEST."""
+        dim = W.shape[1]
+        far, b = b > HUGE, np.clip(b, -HUGE, HUGE)  # a neuron with less is off all the more
+        a = W @ x + b
+        sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
+        slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
+        slips += (4 * dim + 4) * SMALLEST * (1 + ball + np.abs(x).sum())
+        slips[~W.any(1)] = 0  # a neuron without weights is its bias
+        slips[far | ~np.isfinite(a + slips)] = np.inf
+        a[~np.isfinite(slips)] = 0
+        return cls(span, a, sizes, slips, ball, *_fixed(a, sizes, slips, ball * span.stretch))
+
+    @property
+    def ranges(self) -> Array:
+        """What the inputs can amount to."""
+        return np.asarray(np.abs(self.a) + self.sizes * self.ball)
+
+    def margin(self, c: Array, c0: float, lost: Array | float = 0.0) -> Local:
+        """c0 + Σ c_j φ(a_j + w_j·ε); c may carry one rounding of its own (a class pair), and be off by `lost`."""
+        live, q = (c != 0) & ~self.off, np.zeros(self.span.coordinates.shape[1])
+        lost = np.broadcast_to(lost, c.shape)[live]
+        rows, a, c, sizes, slips = (
+            self.span.coordinates[live],
+            self.a[live],
+            c[live],
+            self.sizes[live],
+            self.slips[live],
+        )
+        ranges, on = self.ranges[live], self.on[live]
+        pair = gamma(1) * (np.abs(c) @ ranges + abs(c0)) + lost @ ranges * (1 + gamma(len(c)))
+        error = float(np.abs(c) @ slips * (1 + gamma(len(c))) + pair + UNDERFLOW * (1 + self.ball))
+        model = Local(rows, a, c, c0, q, error, self.ball, self.span.stretch, sizes, slips, c0 >= 0)
+        return model.folded(on, np.zeros_like(on))
+
+
 def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> Local:
-    """The margin c0 + Σ c_j φ(w_j·(x+δ) + b_j) around x; c may carry one rounding of its own (a class pair)."""
-    width, dim = W.shape
-    a = W @ x + b
-    sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
-    slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
-    slips += UNDERFLOW * (1 + ball + np.abs(x).sum())
-    slips[~W.any(1)] = 0  # a neuron without weights is its bias
-    pair = gamma(1) * (np.abs(c) @ (np.abs(a) + sizes * ball) + abs(c0))
-    pair += UNDERFLOW * (1 + (np.abs(a) + sizes * ball).sum())
-    error = float(np.abs(c) @ slips * (1 + gamma(width)) + pair)
-    live, q = c != 0, np.zeros(span.coordinates.shape[1])
-    rows, a, c, sizes, slips = span.coordinates[live], a[live], c[live], sizes[live], slips[live]
-    model = Local(rows, a, c, c0, q, error, np.inf, span.stretch, sizes, slips, c0 >= 0)
-    return model.within(ball)
+    """The margin c0 + Σ c_j φ(w_j·(x+δ) + b_j) around x, of numbers near 1."""
+    return Inputs.of(span, W, b, x, ball).margin(c, c0)
+
+
+def _fixed(a: Array, sizes: Array, slips: Array, stretched: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which neurons are on, and which are off, wherever ‖ε‖ ≤ stretched."""
+    room = (stretched * (1 + 8 * UNIT) * sizes + slips) * (1 + 8 * UNIT)
+    off = -a >= room
+    return (a >= room) & ~off, off
 
 
 def _norms(W: Array) -> Array:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
@@ -11,23 +12,61 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from brittle.certificates.base import Question
-from brittle.certificates.local import Array, Local, Span, localise
+from brittle.certificates.local import Inputs, Local, Span
+from brittle.certificates.scales import (
+    ABSENT,
+    SMALLEST,
+    Array,
+    Exponents,
+    added,
+    exact_sum,
+    exponents,
+    row_exponents,
+    shifted,
+    split,
+)
 from brittle.common.errors import InputError
 from brittle.networks import Deep, Network, TwoLayer
+
+FLOOR = 2.0**-500  # under the weight of a neuron whose sign is not fixed: its square is a normal float
+NORMAL = 2.0**-1000  # a float below it may have lost digits on its way
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The margin over one rival around x, in lengths of `unit`, a power of two that brings the ball near 1."""
+
+    local: Local
+    unit: float
+    question: Question
+    span: Span
+
+    @property
+    def start(self) -> Array:
+        """The attack's flip as ε."""
+        return self.span.reduce(_array(self.question.flip) / self.unit)
+
+    def shorten(self, epsilon: Array) -> float:
+        """Try ε as a direction, and return the length of the shortest flip known."""
+        return self.question.shorten(torch.from_numpy(self.span.lift(epsilon).copy())[None]) / self.unit
 
 
 @dataclass(frozen=True, eq=False)
 class TwoLayerMargins:
-    """logits = V φ(Wx + b)[group] + c: W (m, d) without repeated neurons, V (classes, width), group (width,).
+    """logits = V 2^rows φ(Wx + 2^-rows b)[group] + c: W (m, d) without repeated neurons, V (classes, width).
 
-    V has one row for a sign network. Repeated neurons are merged, so that a kink which cancels in the sum is none.
+    The rows of W are near 1. V has one row for a sign network. Neurons that are equal before any scaling are merged, so
+    that a kink which cancels in the sum is none; `constant` (classes, k) with its inputs are those without weights.
     """
 
     W: Array
+    rows: Exponents
     b: Array
     V: Array
     c: Array
     group: NDArray[np.intp]
+    constant: Array
+    constant_inputs: Array
 
     @classmethod
     def of(cls, network: Network, method: str) -> "TwoLayerMargins":
@@ -38,61 +77,78 @@ class TwoLayerMargins:
         else:
             kind = f"{network.depth} layers" if isinstance(network, Deep) else f"the type {type(network).__name__}"
             raise InputError(f"the network has {kind}; method {method} needs two layers (relaxation takes any depth)")
-        W, b, V, c = scaled(W, b, V, c)
-        _, first, group = np.unique(np.column_stack([W, b]), axis=0, return_index=True, return_inverse=True)
-        return cls(W[first], b[first], V, c, group.reshape(-1))
+        bent = W.any(1)
+        _, first, group = np.unique(np.column_stack([W, b])[bent], axis=0, return_index=True, return_inverse=True)
+        W, constant_inputs, b = W[bent][first], np.maximum(b[~bent], 0), b[bent][first]
+        rows = row_exponents(W)
+        return cls(shifted(W, -rows[:, None]), rows, b, V[:, bent], c, group.reshape(-1), V[:, ~bent], constant_inputs)
 
     @cached_property
     def span(self) -> Span:
         return Span.of(self.W)
 
-    def locals(self, question: Question) -> Iterator[Local]:
+    def rivals(self, question: Question) -> Iterator[Rival]:
         """The margin over each rival around x, in the ball as it is when the rival's turn comes."""
         x = _array(question.x)
-        for outputs, biases in self._signed(question.y):
-            c, c0 = self._sums(outputs), math.fsum(biases)
+        for signs in self._signs(question.y):
             ball = question.shorten(question.x.new_zeros(0, len(x)))
-            yield localise(self.span, self.W, self.b, c, c0, x, ball)
+            exponent = math.frexp(ball)[1] - 1
+            unit = 2.0**exponent
+            inputs = Inputs.of(
+                self.span, self.W, shifted(self.b, -self.rows - exponent), shifted(x, -exponent), ball / unit
+            )
+            yield Rival(self._margin(inputs, signs, exponent), unit, question, self.span)
 
-    def start(self, question: Question) -> Array:
-        return self.span.reduce(_array(question.flip))
+    def _margin(self, inputs: Inputs, signs: dict[int, float], exponent: int) -> Local:
+        """Outputs in a unit of their own: the largest term of this margin in this ball is near 1."""
+        c, by = self._outputs(signs)
+        c0, c0_by = self._height(signs)
+        by = by + self.rows + exponent
+        terms = np.where(inputs.off, ABSENT, exponents(c) + by + exponents(inputs.ranges))
+        top = max(int(terms.max(initial=ABSENT)), c0_by if c0 else ABSENT)
+        c, lost = _floored(shifted(c, by - top), np.sign(c), np.where(inputs.on, SMALLEST, FLOOR))
+        height = float(shifted(np.array(c0), c0_by - top))
+        return inputs.margin(c, height or math.copysign(SMALLEST, c0) if c0 else 0.0, lost)
 
-    def lift(self, epsilon: Array) -> Tensor:
-        """ε as a direction for the network, (1, dim)."""
-        return torch.from_numpy(self.span.lift(epsilon).copy())[None]
-
-    def _signed(self, y: Tensor) -> Iterator[tuple[Array, Array]]:
-        """The rows of V and c whose sum is a margin: the label's own, and minus a rival's."""
+    def _signs(self, y: Tensor) -> Iterator[dict[int, float]]:
+        """The rows of V and c whose sum is a margin, with their signs: the label's own, and minus a rival's."""
         if len(self.V) == 1:
-            yield float(y) * self.V, float(y) * self.c
+            yield {0: float(y)}
             return
         for rival in range(len(self.V)):
             if rival != int(y):
-                yield np.stack([self.V[int(y)], -self.V[rival]]), np.array([self.c[int(y)], -self.c[rival]])
+                yield {int(y): 1.0, rival: -1.0}
 
-    def _sums(self, outputs: Array) -> Array:
-        """The margin's weight of every merged neuron, rounded once: its sign is right."""
+    def _outputs(self, signs: dict[int, float]) -> tuple[Array, Exponents]:
+        """The margin's weight of every merged neuron as c·2^by, rounded once: its sign is right."""
+        outputs = np.stack([sign * self.V[row] for row, sign in signs.items()])
+        c, by = np.empty(len(self.W)), np.empty(len(self.W), dtype=np.int64)
         if len(self.W) == outputs.shape[1]:
-            c = np.empty(len(self.W))
-            c[self.group] = outputs.sum(0)
-            return c
+            c[self.group], by[self.group] = added(outputs)
+            return c, by
         parts: list[list[float]] = [[] for _ in self.W]
         for neuron, values in zip(self.group, outputs.T, strict=True):
             parts[neuron].extend(values)
-        return np.array([math.fsum(values) for values in parts])
+        for neuron, values in enumerate(parts):
+            c[neuron], by[neuron] = exact_sum(values)
+        return c, by
+
+    def _height(self, signs: dict[int, float]) -> tuple[float, int]:
+        """The margin's constant term as c0·2^by, rounded once: its sign is right."""
+        biases = [sign * self.c[row] for row, sign in signs.items()]
+        if not self.constant.size:
+            return exact_sum(biases)
+        total = sum(map(Fraction, biases), Fraction(0))
+        for row, sign in signs.items():
+            for v, z in zip(self.constant[row], self.constant_inputs, strict=True):
+                total += Fraction(sign * v) * Fraction(z)
+        return split(total)
 
 
-def scaled(W: Array, b: Array, V: Array, c: Array) -> tuple[Array, Array, Array, Array]:
-    """Rows of W and the outputs brought near 1 by powers of two: no margin's sign changes, and no norm underflows.
-
-    What falls below the smallest float on the way is paid for in `localise`.
-    """
-    rows = np.where(W.any(1), np.frexp(np.abs(W).max(1))[1], 0)
-    outputs = np.where(V.any(0), rows + np.frexp(np.abs(V).max(0))[1], -(10**6))
-    bias = np.frexp(np.abs(c).max())[1] if c.any() else -(10**6)
-    top = max(int(outputs.max()), int(bias))
-    top = 0 if top == -(10**6) else top
-    return np.ldexp(W, -rows[:, None]), np.ldexp(b, -rows), np.ldexp(V, rows - top), np.ldexp(c, -top)
+def _floored(c: Array, signs: Array, least: Array) -> tuple[Array, Array]:
+    """Weights that are not smaller than `least`, unless they are 0, and by how much they may be off."""
+    small = np.abs(c) < np.maximum(least, NORMAL)
+    return np.where(small, signs * np.maximum(np.abs(c), least), c), np.where(small, np.abs(signs) * least, 0.0)
 
 
 def _array(values: Tensor) -> Array:

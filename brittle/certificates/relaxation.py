@@ -12,10 +12,13 @@ import torch
 from torch import Tensor
 
 from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.layers import UNDERFLOW, Layers
-from brittle.certificates.local import UNIT, gamma
+from brittle.certificates.layers import Layers, Margins
+from brittle.certificates.local import UNDERFLOW, UNIT, gamma
+from brittle.certificates.scales import SQUARES
 from brittle.common.errors import require_count
 from brittle.networks import Network
+
+LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
 
 
 @dataclass(frozen=True)
@@ -33,25 +36,29 @@ class Relaxation(Certificate):
 
     def _prepare(self, network: Network) -> Claim:
         layers = Layers.of(network, self.method)
-        return lambda question: self._claim(layers.margins(question.y), question)
+        return lambda question: self._claim(layers.around(question.x, question.ball, question.y), question)
 
-    def _claim(self, layers: Layers, question: Question) -> float:
-        low, high = 0.0, question.ball
-        if self._holds(layers, question.x, high):
+    def _claim(self, margins: Margins, question: Question) -> float:
+        unit = 2.0 ** (margins.exponent - 1)
+        return unit * (2 * self._radius(margins, 0.5 * question.ball / unit))
+
+    def _radius(self, margins: Margins, ball: float) -> float:
+        low, high = 0.0, ball
+        if self._holds(margins, high):
             return high
         middle = 0.25 * high
         for _ in range(self.halvings):
-            if self._holds(layers, question.x, middle):
+            if self._holds(margins, middle):
                 low = middle
             else:
                 high = middle
             middle = 0.5 * (low + high) if low > 0 else 0.1 * high
         return low
 
-    def _holds(self, layers: Layers, x: Tensor, radius: float) -> bool:
+    def _holds(self, margins: Margins, radius: float) -> bool:
         """Whether every margin is positive in the whole ball."""
-        ball = _Ball(layers, x, radius)
-        for depth in range(1, len(layers.weights)):
+        ball = _Ball(margins, radius)
+        for depth in range(1, len(margins.weights)):
             ball.enter(depth)
         floors = ball.floor(ball.slopes)
         slopes = ball.slopes
@@ -66,8 +73,8 @@ class Relaxation(Certificate):
 class _Ball:
     """Bounds of all layers that were entered, for inputs x + δ with ‖δ‖ ≤ radius."""
 
-    def __init__(self, layers: Layers, x: Tensor, radius: float) -> None:
-        self.layers, self.x, self.radius = layers, x, radius
+    def __init__(self, margins: Margins, radius: float) -> None:
+        self.layers, self.x, self.radius = margins, margins.x, radius
         self.low: list[Tensor] = []
         self.high: list[Tensor] = []
         self.slopes: list[Tensor] = []  # of the lower lines
@@ -101,12 +108,13 @@ class _Ball:
             rows, offsets, extra = self._through_relu(rows, offsets, layer, slopes[layer])
             W, b = self.layers.weights[layer], self.layers.biases[layer]
             size = self.high[layer - 1].clamp(min=0) if layer else self.x.abs() + self.radius
-            weight = rows.abs() @ (W.abs() @ size + b.abs()) + offsets.abs()
+            lost = LOST * (1 + size.sum())
+            weight = rows.abs() @ (W.abs() @ size + b.abs() + lost) + offsets.abs() + lost
             slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
             offsets, rows = offsets + rows @ b, rows @ W
-        reach = rows.norm(dim=1) * self.radius * (1 + gamma(rows.shape[1] + 8))
-        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ self.x.abs() + offsets.abs())
-        return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT) - UNDERFLOW
+        reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
+        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (self.x.abs() + LOST) + offsets.abs() + LOST)
+        return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""
@@ -116,8 +124,8 @@ class _Ball:
         under = torch.where(on, 1.0, torch.where(off, 0.0, slope))
         # The chord only needs to be above φ at both ends; its intercept makes up for a rounded slope.
         rise = torch.where(on | off, 0.0, torch.maximum(-chord * low, high - chord * high))
-        rise = rise + torch.where(on | off, 0.0, gamma(4) * (low.abs() + high.abs()))
-        size = torch.maximum(low.abs(), high.abs())
+        rise = rise + torch.where(on | off, 0.0, gamma(4) * (low.abs() + high.abs()) + UNDERFLOW)
+        size = torch.where(off, 0.0, torch.maximum(low.abs(), high.abs()))
         positive, negative = rows.clamp(min=0), rows.clamp(max=0)
         slip = gamma(len(low) + 8) * (rows.abs() @ (size + rise) + offsets.abs())
         return positive * under + negative * chord, offsets + negative @ rise, slip

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brittle.certificates import curvature
-from brittle.certificates.local import Array, Local
-from brittle.certificates.rounding import CONCAVE, CONVEX
+from brittle.certificates.local import Local
+from brittle.certificates.rounding import CONCAVE, CONVEX, LARGEST
 from brittle.certificates.saddle import Iterate, Saddle
+from brittle.certificates.scales import Array
 from brittle.certificates.signs import agreed_signs
 
 ROOM = 0.9  # of I that the closed-form curvatures may fill
@@ -41,7 +42,7 @@ def first_iterate(local: Local, epsilon: Array) -> Iterate:
     if len(fallen) and fallen[0] > 0:
         here, slope = STEPS[fallen[0]], (way[fallen[0] - 1] - way[fallen[0]]) * (len(STEPS) - 1)
         epsilon = here * epsilon
-        mu = float(epsilon @ epsilon / (here * slope))
+        mu = min(float(epsilon @ epsilon / (here * slope)), LARGEST)
     if not (np.isfinite(mu) and mu > 0):
         gradient = local.q + (local.c * (local.a > 0)) @ local.W
         size = gradient @ gradient

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import UNIT, Array, Local, gamma
+from brittle.certificates.local import UNIT, Local, gamma, length
+from brittle.certificates.scales import SQUARES, Array
 from brittle.certificates.symmetric import factor, remainder, solve
 
 CONVEX, CONCAVE, ACTIVE, INACTIVE = range(4)
 LEAST = 1e-9  # σ: the smallest eigenvalue of I - M that is asked for
 TINY = 1e-200  # below it, underflow could matter
+LARGEST = 2.0**150  # a multiplier: with numbers near 1, a larger one proves nothing more and lifts underflow
+UNDERFLOW = 1e-220  # more than F can lose below the smallest normal float, with such a multiplier
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,14 @@ def never_flips(local: Local, kinds: NDArray[np.int8]) -> bool:
 def proven_value(local: Local, point: DualPoint) -> float:
     """A floor under F(μ, g, κ) in real arithmetic, -inf if the point is not feasible."""
     mu, g = np.float64(point.multiplier), feasible_slopes(local, point)
+    if not 1 / LARGEST**4 < mu <= LARGEST:
+        return -np.inf
     with np.errstate(all="ignore"):
         linear, slip = _linear_terms(local, point, g)
         form = _quadratic_form(local, point, g)
         value = mu * linear - 0.5 * mu**2 * form
-        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form))
-    return float(value - slip) if mu > 0 and np.isfinite(value - slip) else -np.inf
+        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form)) + UNDERFLOW
+    return float(value - slip) if np.isfinite(value - slip) else -np.inf
 
 
 def feasible_slopes(local: Local, point: DualPoint) -> Array:
@@ -66,13 +71,17 @@ def _linear_terms(local: Local, point: DualPoint, g: Array) -> tuple[float, floa
     c, a, twice = local.c[N], local.a[N], 2 * point.curvatures[N]
     if np.any(twice <= 0):
         return -np.inf, 0.0
-    off, on = g[N] ** 2 / twice, (g[N] - c) ** 2 / twice
+    off, on = g[N] * (g[N] / twice), (g[N] - c) * ((g[N] - c) / twice)  # a square of its own might underflow
     bent = np.minimum(-off, c * a - on)
     # A branch speaks of the network's own input: on it, ĝ times the model's may be less by ĝ times the slip.
     branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ local.slips[~N]
     total = local.beta - local.error - branch + straight.sum() + bent.sum()
     # (ĝ - c)² moves by the rounding of the difference: |ĝ| + |c| bounds what was subtracted.
-    weight = np.abs(straight).sum() + np.abs(c * a).sum() + (2 * (np.abs(g[N]) + np.abs(c)) ** 2 / twice).sum()
+    weight = (
+        np.abs(straight).sum()
+        + np.abs(c * a).sum()
+        + (2 * (np.abs(g[N]) + np.abs(c)) * ((np.abs(g[N]) + np.abs(c)) / twice)).sum()
+    )
     slip = gamma(len(g) + 10) * (weight + abs(local.beta) + local.error + branch)
     return float(total), float(slip)
 
@@ -84,22 +93,22 @@ def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
     p = local.q + g @ local.W
     kappa, W, size = point.multiplier * point.curvatures[N], local.W[N], local.sizes[N]
     if len(kappa) == 0:
-        slip = gamma(count + 4) * (np.linalg.norm(local.q) + np.abs(g) @ local.sizes)
-        return float((np.linalg.norm(p) * (1 + gamma(dim + 4)) + slip) ** 2)
+        slip = gamma(count + 4) * (length(local.q) + np.abs(g) @ local.sizes)
+        return float((length(p) * (1 + gamma(dim + 4)) + slip) ** 2)
     L = definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
     if L is None:
         return np.inf
     x = solve(L, p)
     x += solve(L, p - x + (kappa * (W @ x)) @ W)  # L is of A - (σ+ς)I: one step of refinement
-    u, lengths = local.W @ x, np.linalg.norm(x)
-    bent = np.abs(u[N]) + gamma(dim + 2) * size * lengths
+    u, lengths, load = local.W @ x, np.linalg.norm(x), length(local.q) + np.abs(g) @ local.sizes
+    bent = np.abs(u[N]) + gamma(dim + 2) * size * (lengths + SQUARES)
     product = local.q @ x + g @ u
-    slip = gamma(count + dim + 6) * (np.linalg.norm(local.q) + np.abs(g) @ local.sizes) * lengths
+    slip = gamma(count + dim + 6) * load * (lengths + SQUARES)
     own = lengths**2 * (1 - gamma(dim + 4))
     curve = kappa @ bent**2 * (1 + gamma(count + 8))
     residual = p - x + (kappa * u[N]) @ W
-    scale = np.linalg.norm(local.q) + np.abs(g) @ local.sizes + lengths + 2 * (kappa * bent) @ size
-    off = np.linalg.norm(residual) * (1 + gamma(dim + 4)) + gamma(count + dim + 6) * scale
+    scale = load + lengths + 2 * (kappa * bent) @ size
+    off = length(residual) * (1 + gamma(dim + 4)) + gamma(count + dim + 6) * scale
     form = 2 * (product + slip) - own + curve + off**2 / LEAST
     return float(form + gamma(8) * (2 * abs(product) + 2 * slip + own + curve))
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import Array, Local
-from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, DualPoint
+from brittle.certificates.local import Local
+from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, LARGEST, DualPoint
+from brittle.certificates.scales import Array
 from brittle.certificates.symmetric import factor, gram, remainder, solve
 
 STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖², in the first rounds
@@ -104,7 +105,9 @@ class Saddle:
         return bool(self.local.values(point) < 0)
 
     def dual_point(self, found: Iterate) -> DualPoint:
-        return DualPoint(found.multiplier, found.slopes / found.multiplier, self.kappa / found.multiplier, self.kinds)
+        """With the ratios g/μ and κ/μ kept, a smaller μ stays feasible."""
+        mu = found.multiplier
+        return DualPoint(min(mu, LARGEST), found.slopes / mu, self.kappa / mu, self.kinds)
 
     def _inner(
         self, point: Array, mu: float, centre: Array, steps: int, tolerance: float

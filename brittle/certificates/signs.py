@@ -9,8 +9,18 @@ Only concave neurons are asked: the bound holds convex ones exactly, and would l
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import UNIT, Array, Local, gamma
-from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, DualPoint, definite, feasible_slopes, proven_value
+from brittle.certificates.local import UNIT, Local, gamma, length
+from brittle.certificates.rounding import (
+    ACTIVE,
+    CONCAVE,
+    INACTIVE,
+    TINY,
+    DualPoint,
+    definite,
+    feasible_slopes,
+    proven_value,
+)
+from brittle.certificates.scales import Array
 from brittle.certificates.symmetric import factor, remainder, solve
 
 FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
@@ -21,7 +31,7 @@ def agreed_signs(local: Local, point: DualPoint, radius: float) -> NDArray[np.in
     signs = np.zeros(len(local.c), dtype=np.int8)
     most, least = (radius * local.stretch) ** 2, 2 * proven_value(local, point)
     room = most - least + 16 * UNIT * (most + abs(least))
-    if not (0 < room < np.inf):
+    if not (most > TINY and 0 < room < np.inf):
         return signs
     z, slip, spread, likely = _ranges(local, point, room)
     reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * UNIT)
@@ -45,13 +55,13 @@ def _ranges(local: Local, point: DualPoint, room: float) -> tuple[Array, Array, 
     slant = gamma(len(kappa) + 6) * (1 + trace) + gamma(dim + 4) * (dim + trace)
     p = mu * local.q + g @ local.W
     x = solve(L, p)
-    length, load = np.linalg.norm(x), mu * np.linalg.norm(local.q) + np.abs(g) @ local.sizes
-    off = np.linalg.norm(p - A @ x) * (1 + gamma(dim)) + slant * length + gamma(len(g) + dim + 6) * (load + length)
+    span, load = length(x), mu * length(local.q) + np.abs(g) @ local.sizes
+    off = length(p - A @ x) * (1 + gamma(dim)) + slant * span + gamma(len(g) + dim + 6) * (load + span)
     z = local.a - local.W @ x
     likely = np.flatnonzero((local.c < 0) & (z**2 > room * (local.W**2).sum(1)))  # A ⪯ I
     W, z, size = local.W[likely], z[likely], local.sizes[likely]
     # The network's own z differs from the model's by `slips`: its sign is meant too.
-    slip = gamma(dim + 4) * (np.abs(local.a[likely]) + size * length) + size * off / floor + local.slips[likely]
+    slip = gamma(dim + 4) * (np.abs(local.a[likely]) + size * span) + size * off / floor + local.slips[likely]
     return z, slip, _spreads(A, L, W, size, slant, floor), likely
 
 

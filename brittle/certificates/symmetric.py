@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
-from brittle.certificates.local import Array
+from brittle.certificates.scales import Array
 
 
 def factor(A: Array) -> Array | None:

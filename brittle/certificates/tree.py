@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from brittle.certificates import curvature
-from brittle.certificates.local import Array, Local
+from brittle.certificates.local import Local
 from brittle.certificates.root import Solved, trim
 from brittle.certificates.rounding import ACTIVE, INACTIVE, never_flips, proven_radius
 from brittle.certificates.saddle import Saddle
+from brittle.certificates.scales import Array
 
 MOST = 128  # curvatures that move in a branch: the looseness sits in a few neurons
 TURNS = 3  # of trimming and polishing a branch, at most

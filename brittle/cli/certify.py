@@ -60,6 +60,8 @@ def certify(
     data = _first(data.test if test else data, examples)
     with watching(method) as watch:
         found = part.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
+    for reason, count in Counter(filter(None, found.reason)).items():
+        say(f"nothing is proved of {count} examples: {reason}")
     summary = _summary(found)
     content = {**summary, **found.to_json(), "seed": seed}
     deliver(lambda: _draw(found, plot), lambda: emit(content, json_file, fields_table(summary)))

@@ -52,9 +52,9 @@ def test_results_have_one_shape_and_become_json(part, small):
     net, data = small
     found = part.bound(net, data)
     content = found.to_json()
-    assert set(content) == {"lower", "upper", "exact", "seconds", "status", "method", "cap"}
+    assert set(content) == {"lower", "upper", "exact", "seconds", "status", "method", "cap", "reason"}
     assert content["method"] == part.method
-    assert all(len(content[name]) == len(data) for name in ("lower", "upper", "exact", "seconds", "status"))
+    assert all(len(content[name]) == len(data) for name in ("lower", "upper", "exact", "seconds", "status", "reason"))
     flipped = net.margins(data.X + found.flips, data.y) < 0
     assert flipped[found.upper.isfinite()].all()
     assert torch.equal(found.flips.norm(dim=1)[flipped], found.upper[flipped])

@@ -7,7 +7,7 @@ import torch
 
 from brittle.certificates import Exact
 from brittle.cli import main
-from brittle.networks import PyTorch, save_network
+from brittle.networks import PyTorch, TwoLayer, save_network
 from brittle.report.sandwich import sandwich
 from brittle.settings import Data, save_data
 
@@ -45,6 +45,17 @@ def test_the_command_gives_what_the_library_gives(files, capsys):
     _, network, data = files
     expected = Exact(gap=1e-5).bound(network, Data(data.X[:3], data.y[:3]), rng=torch.Generator().manual_seed(0))
     assert json.loads(output.out)["lower"] == expected.lower.tolist()
+
+
+def test_the_reason_why_nothing_is_proved_is_printed(files, capsys):
+    folder, *_ = files
+    W, v = torch.tensor([[0.1, 0.2], [0.3, 0.0]], dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
+    save_network(TwoLayer(W, torch.zeros_like(v), v), folder / "net.npz")
+    save_data(Data(torch.ones(3, 2), torch.ones(3)), folder / "data.npz")
+    code, output = run(files, capsys, "--json", "-")
+    assert code == 0
+    assert "nothing is proved of 3 examples: rounding or underflow exceeds the margin" in output.err
+    assert json.loads(output.out)["lower"] == [0.0] * 3
 
 
 def test_a_table_without_json_and_a_picture(files, capsys):

@@ -27,6 +27,13 @@ def test_no_attack_and_no_brute_force_lands_below_a_certificate():
     assert sum(found.zero.values()) == 0
 
 
+def test_no_certificate_passes_an_exact_flip_at_far_scales():
+    found = fuzz.run_far(80, seed=1)
+    assert found.cases == 80
+    assert found.violations == []
+    assert found.outcomes["claimed"] > 40
+
+
 def test_bounds_hold_in_rational_arithmetic():
     outcomes = Counter(map(fuzz.confirm, range(150)))
     assert outcomes["refuted"] == outcomes["zero"] == 0

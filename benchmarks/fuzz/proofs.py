@@ -1,0 +1,60 @@
+"""What rational arithmetic says of dual bounds, of the signs they settle, and of the bounds after that."""
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.fuzz.ordinary import draw
+from brittle.certificates.local import Array, Local, Span, localise
+from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, trim
+from brittle.certificates.rounding import never_flips, proven_radius
+from brittle.certificates.signs import agreed_signs
+from brittle.networks import TwoLayer
+from tests.certificates.reference import Proof, neurons
+
+
+def confirm(seed: int) -> str:
+    """What rational arithmetic says of one dual bound in a ball of 1.5, of the signs it settles, of the bound then."""
+    network, data = draw(np.random.default_rng(seed))
+    rows = (network.margins(data.X, data.y) > 0).nonzero()[:, 0]
+    if not len(rows):
+        return "nothing to prove"
+    x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
+    exactly = *_near_one(network, y), x
+    with np.errstate(all="ignore"):
+        local = localise(Span.of(exactly[0]), *exactly, ball=1.5)
+        if never_flips(local, initial_kinds(local)):
+            return "nothing to prove"
+        solved = closed_form(local, first_iterate(local, np.zeros(local.W.shape[1])))
+        return _confirm(exactly, local, solved)
+
+
+def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
+    point = solved.saddle.dual_point(solved.iterate)
+    radius = proven_radius(local, point)
+    if radius == 0:
+        return "zero"
+    ball = min(local.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
+    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, ball)
+    if not proof.holds(radius):
+        return "refuted"
+    if not signs.any():
+        return "confirmed"
+    settled = {neuron: int(sign) for neuron, sign in zip(neurons(*exactly, local), signs, strict=True) if sign}
+    if not all(proof.settles(neuron, sign, ball) for neuron, sign in settled.items()):
+        return "refuted"
+    smaller = trim(solved, ball)
+    again = closed_form(smaller.saddle.local, smaller.iterate)
+    local, point = again.saddle.local, again.saddle.dual_point(again.iterate)
+    holds = never_flips(local, point.kinds) or Proof.of(*exactly, local, point, settled).holds(
+        proven_radius(local, point)
+    )
+    return "confirmed with signs" if holds else "refuted"
+
+
+def _near_one(network: TwoLayer, y: float) -> tuple[Array, Array, Array, float]:
+    """W, b, y·v and y·c with rows and outputs near 1, by powers of two: the draws leave room for them."""
+    W, b, v, c = network.W.numpy(), network.b.numpy(), y * network.v.numpy(), y * float(network.c)
+    rows = np.where(W.any(1), np.frexp(np.abs(W).max(1))[1], 0)
+    top = max(np.where(v != 0, rows + np.frexp(v)[1], -(10**4)).max(), np.frexp(c)[1] if c else -(10**4))
+    return np.ldexp(W, -rows[:, None]), np.ldexp(b, -rows), np.ldexp(v, rows - top), float(np.ldexp(c, -top))

@@ -1,0 +1,36 @@
+"""Many cases in turn, or in several processes."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import TypeVar
+
+import torch
+
+from benchmarks.fuzz import far, ordinary
+
+Found = TypeVar("Found")
+
+
+def run(cases: int, seed: int = 0, jobs: int = 1) -> ordinary.Tally:
+    """Ordinary networks, at least so many cases."""
+    total = ordinary.Tally()
+    for each in _examined(ordinary.examine, -(-cases // ordinary.POINTS), seed, jobs):
+        total.add(each)
+    return total
+
+
+def run_far(cases: int, seed: int = 0, jobs: int = 1) -> far.FarTally:
+    """Networks at far scales, at least so many cases."""
+    total = far.FarTally()
+    for each in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
+        total.add(each)
+    return total
+
+
+def _examined(examine: Callable[[int], Found], batches: int, seed: int, jobs: int) -> Iterator[Found]:
+    seeds = range(seed * 10**7, seed * 10**7 + batches)
+    if jobs == 1:
+        yield from map(examine, seeds)
+        return
+    with ProcessPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        yield from pool.map(examine, seeds, chunksize=10)
