@@ -124,7 +124,7 @@ def good_files() -> dict[str, Format]:
         nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3)
     ).eval()
     two = TwoLayer(torch.randn(4, 3), torch.randn(4), torch.randn(4), torch.tensor(0.5))
-    deep = Deep((torch.randn(4, 3), torch.randn(2, 4)), (torch.randn(4), torch.randn(2)))
+    deep = Deep.dense((torch.randn(4, 3), torch.randn(2, 4)), (torch.randn(4), torch.randn(2)))
     data = Data(torch.randn(6, 3), torch.tensor([1.0, -1.0] * 3))
     table = "a,b,kind\n" + "".join(f"{n},{n / 7},{'elm' if n % 2 else 'oak'}\n" for n in range(8))
     networks: dict[str, tuple[str, Callable[[Path], object], Callable[[Path], Network | Data]]] = {

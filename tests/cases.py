@@ -10,7 +10,7 @@ import torch
 from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
 from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
 from brittle.experiments import Dask, Local
-from brittle.networks import Adapter, Kaiming, Lazy, NearestNeighbour, PyTorch
+from brittle.networks import Adapter, Convolution, Deep, Dense, Kaiming, Lazy, NearestNeighbour, PyTorch
 from brittle.settings import (
     AlmostOrthogonal,
     Cifar10,
@@ -55,11 +55,30 @@ INITIALISATIONS = [
 _rng = torch.Generator().manual_seed(0)
 _POINTS = torch.randn(6, 4, generator=_rng, dtype=torch.float64)
 
+
+def _drawn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=_rng, dtype=torch.float64)
+
+
+_SMALL = Convolution(_drawn(3, 1, 2, 2), _drawn(3), (1, 2, 2), padding=(1, 1))
+
+MAPS = [
+    ("dense", Dense(_drawn(3, 5), _drawn(3))),
+    ("convolution", Convolution(_drawn(5, 3, 3, 3), _drawn(5), (3, 6, 5), padding=(1, 1))),
+    (
+        "convolution with stride, dilation and groups",
+        Convolution(_drawn(6, 2, 3, 2), _drawn(6), (4, 7, 6), (2, 3), (1, 0), (1, 2), 2),
+    ),
+    ("convolution whose stride leaves a margin", Convolution(_drawn(2, 2, 1, 1), _drawn(2), (2, 5, 5), (3, 3))),
+    ("convolution with much padding", Convolution(_drawn(2, 2, 3, 3), _drawn(2), (2, 6, 6), (2, 2), (4, 4))),
+]
+
 NETWORKS = [
     ("two layers", PyTorch().draw(4, 7, _rng)),
     ("two layers, one logit, as a deep network", PyTorch().draw_deep(4, [7], _rng)),
     ("three layers", PyTorch(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
     ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
+    ("convolution, three classes", Deep((_SMALL, Dense(_drawn(3, 27), _drawn(3))))),
     ("foreign module, one logit", Adapter(PyTorch().draw_deep(4, [7, 6], _rng).module())),
     ("foreign module, three classes", Adapter(PyTorch().draw_deep(4, [7], _rng, outputs=3).module())),
     ("nearest of signed points", NearestNeighbour(_POINTS, torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0]).double())),
@@ -149,4 +168,4 @@ ENGINES = [
     ("dask", Dask("127.0.0.1:8786")),
 ]
 
-TABLES = [INITIALISATIONS, NETWORKS, SETTINGS, LOSSES, STOPS, REGIMES, ATTACKS, CERTIFICATES, ENGINES]
+TABLES = [INITIALISATIONS, MAPS, NETWORKS, SETTINGS, LOSSES, STOPS, REGIMES, ATTACKS, CERTIFICATES, ENGINES]

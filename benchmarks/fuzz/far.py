@@ -153,7 +153,7 @@ def draw(rng: np.random.Generator) -> tuple[TwoLayer | Deep, Array]:
     W, b, v, c = (torch.from_numpy(parts[name]) for name in ("W", "b", "v", "c"))
     if rng.random() < 0.15:
         return _deeper(W, b, v, c, rng), parts["X"]
-    return (TwoLayer(W, b, v[0], c[0]) if classes == 1 else Deep((W, v), (b, c))), parts["X"]
+    return (TwoLayer(W, b, v[0], c[0]) if classes == 1 else Deep.dense((W, v), (b, c))), parts["X"]
 
 
 def _deeper(W: torch.Tensor, b: torch.Tensor, v: torch.Tensor, c: torch.Tensor, rng: np.random.Generator) -> Deep:
@@ -165,7 +165,7 @@ def _deeper(W: torch.Tensor, b: torch.Tensor, v: torch.Tensor, c: torch.Tensor, 
         middle = _times((rng.normal(size=(width, width)) * 16).round() / 16, k + own[:, None])
         weights.append(torch.from_numpy(middle))
         biases.append(torch.from_numpy(_times(rng.normal(size=width).round(), own)))
-    return Deep((*weights, v), (*biases, c))
+    return Deep.dense((*weights, v), (*biases, c))
 
 
 def examine(seed: int) -> FarTally:

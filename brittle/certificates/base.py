@@ -17,7 +17,7 @@ from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread
-from brittle.networks import Deep, Network, TwoLayer, as_network
+from brittle.networks import Network, as_network
 from brittle.settings import Data
 
 SAME = 1e-9  # a lower bound above an upper one by less than this share is rounding in the attack, not a contradiction
@@ -163,7 +163,7 @@ class _Record:
 
     def _surely_flips(self, row: int, radius: float) -> bool:
         """Whether the ray through the measured flip has a margin below zero, rounding aside, before the radius."""
-        if not isinstance(self.network, TwoLayer | Deep):
+        if self.network.depth is None:
             return True
         for stretch in torch.linspace(1, radius / float(self.upper[row]), 17, dtype=torch.float64)[:-1]:
             values, slips = self._outputs(row, self.data.X[row] + stretch * self.flips[row])
@@ -180,7 +180,7 @@ class _Record:
         """Why nothing was proved of a rightly classified example."""
         if not self.margins[row].isfinite():
             return NOT_FINITE
-        if not isinstance(self.network, TwoLayer | Deep):
+        if self.network.depth is None:
             return UNPROVED
         values, slips = self._outputs(row, self.data.X[row])
         return UNPROVED if (values > slips).all() else ROUNDED
@@ -246,18 +246,11 @@ def lengths(rows: Tensor) -> Tensor:
 
 def _require_finite(network: Network) -> None:
     """Of weights that are not finite nothing is known: NaN compares as neither right nor wrong."""
-    if isinstance(network, TwoLayer):
-        parts = {name: getattr(network, name) for name in ("W", "b", "v", "c")}
-    elif isinstance(network, Deep):
-        parts = {f"weights[{layer}]": W for layer, W in enumerate(network.weights)}
-        parts |= {f"biases[{layer}]": b for layer, b in enumerate(network.biases)}
-    else:
-        parts = dict(network.module().state_dict())
-    for name, values in parts.items():
+    for name, values in network.arrays.items():
         finite = not values.is_floating_point() or bool(values.isfinite().all())
         require(finite, f"{name} of the network holds NaN or infinity; finite weights are needed")
 
 
 def _double(network: Network) -> Network:
     require(network.dtype.is_floating_point, f"the network has type {network.dtype}; a float type is needed")
-    return network.to(torch.float64) if isinstance(network, TwoLayer | Deep) else network
+    return network.to(torch.float64)

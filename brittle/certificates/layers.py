@@ -9,8 +9,7 @@ from torch import Tensor
 
 from brittle.certificates.local import UNDERFLOW, gamma
 from brittle.certificates.scales import Array, Exponents, added, near_one, shifted
-from brittle.common.errors import InputError
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Network, as_layered
 
 STEP = 32  # between the exponents of inputs: few of them are met, and each is prepared once
 
@@ -51,15 +50,9 @@ class Layers:
 
     @classmethod
     def of(cls, network: Network, method: str) -> "Layers":
-        if isinstance(network, TwoLayer):
-            weights: tuple[Tensor, ...] = (network.W, network.v[None])
-            biases: tuple[Tensor, ...] = (network.b, network.c[None])
-        elif isinstance(network, Deep):
-            weights, biases = network.weights, network.biases
-        else:
-            kind = type(network).__name__
-            raise InputError(f"the network is a {kind}; method {method} needs linear layers with ReLUs")
-        return cls(tuple(W.detach().numpy() for W in weights), tuple(b.detach().numpy() for b in biases))
+        layered = as_layered(network, f"method {method}")
+        weights, biases = ([each.detach().numpy() for each in part] for part in (layered.weights, layered.biases))
+        return cls(tuple(weights), tuple(biases))
 
     def around(self, x: Tensor, ball: float, y: Tensor) -> Margins:
         """The margins for inputs x + δ, ‖δ‖ ≤ ball, in units that bring every number near 1."""

@@ -12,7 +12,7 @@ from brittle.certificates.local import UNDERFLOW, UNIT, Local, length
 from brittle.certificates.pairs import TwoLayerMargins
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
-from brittle.networks import Deep, Network
+from brittle.networks import Network
 
 CONSTANTS = ("spectral", "sum", "local")
 TURNS = 40
@@ -35,7 +35,7 @@ class Lipschitz(Certificate):
         require(known, f"constant is {self.constant!r}; it must be one of {', '.join(CONSTANTS)}")
 
     def _prepare(self, network: Network) -> Claim:
-        deep = isinstance(network, Deep) and network.depth > 2
+        deep = network.depth is not None and network.depth > 2
         if self.constant == "spectral" or deep:
             name = self.method if self.constant == "spectral" or not deep else f"{self.method} ({self.constant})"
             require(

@@ -25,8 +25,8 @@ from brittle.certificates.scales import (
     shifted,
     split,
 )
-from brittle.common.errors import InputError
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.common.errors import require
+from brittle.networks import Network, as_layered
 
 FLOOR = 2.0**-500  # under the weight of a neuron whose sign is not fixed: its square is a normal float
 NORMAL = 2.0**-1000  # a float below it may have lost digits on its way
@@ -70,13 +70,10 @@ class TwoLayerMargins:
 
     @classmethod
     def of(cls, network: Network, method: str) -> "TwoLayerMargins":
-        if isinstance(network, TwoLayer):
-            W, b, V, c = map(_array, (network.W, network.b, network.v[None], network.c[None]))
-        elif isinstance(network, Deep) and network.depth == 2:
-            W, V, b, c = map(_array, (*network.weights, *network.biases))
-        else:
-            kind = f"{network.depth} layers" if isinstance(network, Deep) else f"the type {type(network).__name__}"
-            raise InputError(f"the network has {kind}; method {method} needs two layers (relaxation takes any depth)")
+        layered = as_layered(network, f"method {method}")
+        depth = layered.depth
+        require(depth == 2, f"the network has {depth} layers; method {method} needs two layers (relaxation takes more)")
+        W, V, b, c = map(_array, (*layered.weights, *layered.biases))
         bent = W.any(1)
         _, first, group = np.unique(np.column_stack([W, b])[bent], axis=0, return_index=True, return_inverse=True)
         W, constant_inputs, b = W[bent][first], np.maximum(b[~bent], 0), b[bent][first]

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 Floats = NDArray[np.float64]
 EMPTY = 1e-12  # residual below which the polyhedron is taken for empty
@@ -38,6 +37,8 @@ def least_distance(A: Floats, h: Floats) -> LeastDistance:
     scale = h.max(initial=0.0)
     if scale <= 0:
         return LeastDistance(np.zeros(A.shape[1]), 0.0)
+    from scipy.optimize import nnls  # here, because data are sampled without waiting for SciPy
+
     target = np.append(np.zeros(A.shape[1]), 1.0)
     nu, misfit = nnls(np.vstack([A.T, h / scale]), target, maxiter=ITERATIONS * len(h))
     if misfit < EMPTY:

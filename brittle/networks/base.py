@@ -48,6 +48,11 @@ class Network(ABC):
         return 0
 
     @property
+    def arrays(self) -> dict[str, Tensor]:
+        """Every array of numbers that makes the network, by its name."""
+        return dict(self.module().state_dict())
+
+    @property
     def description(self) -> dict[str, Any]:
         """What kind of network it is, in words and numbers."""
         return {"kind": "module", "inputs": self.dim, "outputs": self.classes}

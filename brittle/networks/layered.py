@@ -42,6 +42,11 @@ class Layered(Network):
         return len(self.layers)
 
     @property
+    def arrays(self) -> dict[str, Tensor]:
+        weights = {f"weights[{place}]": layer.parameters[0] for place, layer in enumerate(self.layers)}
+        return weights | {f"biases[{place}]": layer.parameters[1] for place, layer in enumerate(self.layers)}
+
+    @property
     def description(self) -> dict[str, Any]:
         words = {"kind": f"{self.depth}-layer ReLU network", "inputs": self.dim, "outputs": self.classes}
         return {**words, "widths": list(self.shape[1:-1]), "start": self.start is not None}

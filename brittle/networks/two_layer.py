@@ -46,6 +46,10 @@ class TwoLayer(Layered):
         return self.W.shape[0]
 
     @property
+    def arrays(self) -> dict[str, Tensor]:
+        return {"W": self.W, "b": self.b, "v": self.v, "c": self.c}
+
+    @property
     def description(self) -> dict[str, Any]:
         words = {"kind": "two-layer ReLU network", "inputs": self.dim, "outputs": 1}
         return {**words, "width": self.width, "start": self.start is not None}

@@ -62,7 +62,7 @@ def neurons_of_different_scales():
 
 def classes(slope, height, other=-1.0):
     """Class 0 beats class 1 by slope·φ(x) - height; a third class sets the scale of the outputs."""
-    return Deep((tensor([[1.0]]), tensor([[slope], [0.0], [other]])), (tensor([0.0]), tensor([0.0, height, 0.0])))
+    return Deep.dense((tensor([[1.0]]), tensor([[slope], [0.0], [other]])), (tensor([0.0]), tensor([0.0, height, 0.0])))
 
 
 def pair_of_classes_that_hardly_differ():
@@ -73,7 +73,7 @@ def pair_of_classes_that_hardly_differ():
 def bent_pair_of_classes_that_hardly_differ():
     """1e-200·(φ(x₁) - φ(-x₁)) - 5e-201 beside outputs of 1, in two dimensions: at ½ from (1, 0)."""
     weights = tensor([[1.0, 0.0], [-1.0, 0.0]]), tensor([[1e-200, -1e-200], [0.0, 0.0], [-1.0, -1.0]])
-    network = Deep(weights, (tensor([0.0, 0.0]), tensor([0.0, 0.5e-200, 0.0])))
+    network = Deep.dense(weights, (tensor([0.0, 0.0]), tensor([0.0, 0.5e-200, 0.0])))
     return Case(network, (1.0, 0.0), 0, (-Fraction(1, 2) * BEYOND, 0.0))
 
 
@@ -153,7 +153,7 @@ def test_weights_that_are_not_finite_are_refused(part, wrong, name):
 @pytest.mark.parametrize("part", [Relaxation(), Lipschitz("spectral")])
 def test_layers_that_are_not_finite_are_refused_by_name(part):
     weights = tensor([[1.0]]), tensor([[1.0]]), tensor([[math.nan]])
-    network = Deep(weights, (tensor([0.0]), tensor([0.0]), tensor([0.0])))
+    network = Deep.dense(weights, (tensor([0.0]), tensor([0.0]), tensor([0.0])))
     with pytest.raises(InputError, match=r"weights\[2\] of the network holds NaN or infinity"):
         part.bound(network, Data(tensor([[1.0]]), tensor([1.0])))
 
