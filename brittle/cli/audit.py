@@ -7,7 +7,7 @@ import torch
 import typer
 from rich.table import Table
 
-from brittle.audit import Audit, audit
+from brittle.auditing import Audit, audit
 from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.models import Architecture, Shape, model_from
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator

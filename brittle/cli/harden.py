@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from brittle.audit import REMEDIES, audit
+from brittle.auditing import REMEDIES, audit
 from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.models import Architecture, Shape, model_from, require_format
 from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator

@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from brittle.audit import Audit
+from brittle.auditing import Audit
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels
 from brittle.settings import Data

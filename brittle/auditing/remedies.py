@@ -7,8 +7,8 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.audit.budget import Budget
-from brittle.audit.explanation import without_off_subspace_weights
+from brittle.auditing.budget import Budget
+from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.common.errors import InputError, require, require_count, require_positive
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data

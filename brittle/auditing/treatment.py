@@ -6,9 +6,9 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.audit.budget import Budget
-from brittle.audit.remedies import Patient, Remedy
-from brittle.audit.vulnerability import median, smallest
+from brittle.auditing.budget import Budget
+from brittle.auditing.remedies import Patient, Remedy
+from brittle.auditing.vulnerability import median, smallest
 from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network
