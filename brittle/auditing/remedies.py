@@ -179,7 +179,7 @@ def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
     return start.with_layers([first.with_parameters(weight / factor, bias), *others])
 
 
-def _fitted(patient: Patient, training: Training) -> Network:
+def _fitted(patient: Patient, training: Training[Network]) -> Network:
     wanted = patient.network.accuracy(patient.data.X, patient.data.y) - SLIGHT_LOSS
     short = f"trained again for {training.seconds:.3g} s it reached an accuracy of {training.accuracy:.1%} only"
     require(training.accuracy >= wanted, f"{short}: give the audit more time")

@@ -125,7 +125,12 @@ def _widths(text: str | None) -> list[int]:
 
 
 def _report(
-    result: Training, data: Data, context: dict[str, Any], out: Path | None, place: Path | None, json_file: str | None
+    result: Training[Network],
+    data: Data,
+    context: dict[str, Any],
+    out: Path | None,
+    place: Path | None,
+    json_file: str | None,
 ) -> None:
     """Write the network and the result; an unreached stop is said in one line and keeps the checkpoint.
 
@@ -163,7 +168,7 @@ def _left(place: Path | None, before: tuple[int, int] | None = None) -> str:
     return f"the run so far is in {place}, and --resume goes on from it"
 
 
-def _test(result: Training, data: Data) -> dict[str, float]:
+def _test(result: Training[Network], data: Data) -> dict[str, float]:
     if data.X_test is None or data.y_test is None:
         return {}
     return {"test_error": 1 - result.network.accuracy(data.X_test, data.y_test)}

@@ -31,7 +31,7 @@ def _signs(y: Tensor, high: int) -> Tensor:
 
 
 def _shown(y: Tensor) -> str:
-    values = [f"{value:g}" for value in y.unique().tolist()]
+    values = [f"{value:g}" for value in torch.unique(y).tolist()]
     return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
 
 
@@ -56,7 +56,7 @@ def unit_norm(data: Data) -> Data:
     """Every example divided by its Euclidean norm; a linear subspace that held them still does."""
 
     def normed(X: Tensor) -> Tensor:
-        norms = X.norm(dim=1, keepdim=True)
+        norms: Tensor = X.norm(dim=1, keepdim=True)
         zeros = int((norms == 0).sum())
         require(zeros == 0, f"{zeros} examples are zero and have no direction: leave them out")
         return X / norms
@@ -100,14 +100,15 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
 
 def explained_variance(data: Data) -> Tensor:
     """Cumulative share of the training variance on the first 1, 2, ... principal components."""
-    variances = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
+    variances: Tensor = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
     require(bool(variances.sum() > 0), "all examples are equal: they have no variance to explain")
     return variances.cumsum(0) / variances.sum()
 
 
 def _principal_axes(centred: Tensor) -> Tensor:
     """All axes (columns, columns), the one of largest variance first."""
-    return torch.linalg.eigh(_covariance(centred)).eigenvectors.flip(1)
+    rising: Tensor = torch.linalg.eigh(_covariance(centred)).eigenvectors
+    return rising.flip(1)
 
 
 def _covariance(centred: Tensor) -> Tensor:

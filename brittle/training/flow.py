@@ -89,7 +89,7 @@ class FlowRun(Run):
         self.log_loss, self.log_loss_sum = at.log_loss, at.log_loss_sum
 
     def _length(self) -> float:
-        return self.objective.squared_norm(self.theta) ** 0.5
+        return float(self.objective.squared_norm(self.theta) ** 0.5)
 
     def step(self) -> None:
         speed, length = float(self.direction.norm()), self._length()

@@ -60,7 +60,8 @@ class RecipeRun(Run):
     @theta.setter
     def theta(self, theta: Tensor) -> None:
         with torch.no_grad():
-            for p, part in zip(self.parameters, theta.split([p.numel() for p in self.parameters]), strict=True):
+            parts = torch.split(theta, [p.numel() for p in self.parameters])
+            for p, part in zip(self.parameters, parts, strict=True):
                 p.copy_(part.view_as(p))
 
     def scalars(self) -> list[float]:
