@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import without_off_subspace_weights
+from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
@@ -103,7 +104,7 @@ class WeightDecay(Remedy):
             steps = int(torch.tensor(self.shrink).log() / (rate * self.decay)) + 1
             until = (Steps(steps), Time(max(budget.left, 0.1)))
             training = Descent(until=until, rate=rate, decay=self.decay).train(patient.layered, patient.data)
-            if training.status != "diverged" and training.accuracy > 0.5:
+            if training.status is not Ending.DIVERGED and training.accuracy > 0.5:
                 return training.network
             rate /= 4
         raise InputError("gradient descent with weight decay diverges at every rate that was tried")
@@ -150,7 +151,7 @@ class AdversarialTraining(Remedy):
             attacked = perturbed(network, patient.data, inner).to(torch.float64)
             data = replace(patient.data, X=attacked)
             training = Descent(until=(Steps(10), Time(max(budget.left, 0.1))), rate=rate).train(network, data)
-            if training.status == "diverged":
+            if training.status is Ending.DIVERGED:
                 rate /= 4
             else:
                 network = training.network

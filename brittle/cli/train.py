@@ -13,6 +13,7 @@ from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.regime_options import REGIMES, regime_from, with_regime
 from brittle.cli.settings_options import Sampling, with_sampling
 from brittle.common import interrupts
+from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
 from brittle.settings import Data, load_data, save_data
@@ -137,7 +138,7 @@ def _report(
     A reached one gives the checkpoint up last: where the disk is full, it is all that there is.
     """
     kept = None if result.reached else _existing(place)
-    if result.status != "interrupted":
+    if result.status is not Ending.INTERRUPTED:
         if out is not None:
             save_network(result.network, out)
             say(f"wrote {out}")

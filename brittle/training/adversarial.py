@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count, require_positive
 from brittle.geometry import unit_rows
 from brittle.networks.base import Network
@@ -127,7 +128,9 @@ class AdversarialRun(Run):
         self.waited += 1
         if self.waited >= self.regime.patience:
             self.theta, self.fresh = self.best, False
-            raise Ended("reached", f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy")
+            raise Ended(
+                Ending.REACHED, f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy"
+            )
 
     def _epoch(self, theta: Tensor) -> Tensor:
         """Lines 7-11: batches of perturbed examples, then the projection."""

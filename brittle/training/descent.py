@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
 from brittle.settings.base import Data
@@ -70,7 +71,9 @@ def check_finite(log_loss: float, theta: Tensor, rate: float, steps: int) -> Non
     """End the run where a step was so long that the loss is no number any more."""
     if log_loss < LARGEST_LOG_LOSS and math.isfinite(float(theta.sum())):
         return
-    raise Ended("diverged", f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large")
+    raise Ended(
+        Ending.DIVERGED, f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large"
+    )
 
 
 class DescentRun(Run):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
@@ -87,7 +88,7 @@ class LazyRun(BatchRun):
         if self.lazy.inside:
             self.theta = self.inside if self.lazy.check == "epoch" else before
         self.fresh = False
-        raise Ended("reached", f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
+        raise Ended(Ending.REACHED, f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
 
 
 def into_ball(W: Tensor, W0: Tensor, radius: float) -> Tensor:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count, require_positive
 from brittle.networks.base import Network
 from brittle.settings.base import Data
@@ -118,7 +119,7 @@ class RecipeRun(Run):
             self._step_back(rate, used)
             found, (self.log_loss, self.log_loss_sum, self.margins) = self.log_loss, before
             check_finite(found, self.margins, rate, self.steps)
-            raise Ended("stalled", f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
+            raise Ended(Ending.STALLED, f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
         self.evaluations += 1
         self.steps += 1
 
