@@ -16,7 +16,7 @@ from brittle.auditing.remedies import REMEDIES, Patient
 from brittle.auditing.treatment import Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, vulnerability
-from brittle.common.errors import InputError, require, require_count
+from brittle.common.errors import InputError, require, require_count, required
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.networks import Network, as_layered, as_network
@@ -80,8 +80,7 @@ def _chosen(names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _data(X: Tensor, y: Tensor | None) -> Data:
-    require(y is not None, "y is missing: an audit needs the labels of the examples")
-    assert y is not None
+    y = required(y, "y is missing: an audit needs the labels of the examples")
     return Data(torch.as_tensor(X).detach(), torch.as_tensor(y).detach())
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require, require_count
+from brittle.common.errors import require, require_count, required
 from brittle.settings.base import Data, Truth
 
 
@@ -38,9 +38,7 @@ def _shown(y: Tensor) -> str:
 def downsample(data: Data, side: int) -> Data:
     """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones."""
     require_count("side", side)
-    image = data.truth.image
-    require(image is not None, "these data are not pictures: their shape as an image is not known")
-    assert image is not None
+    image = required(data.truth.image, "these data are not pictures: their shape as an image is not known")
     channels = image[0] if len(image) == 3 else 1
     shape = (channels, side, side) if len(image) == 3 else (side, side)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.errors import require, require_count, require_positive, required
 from brittle.geometry import unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
@@ -62,8 +62,7 @@ class Adversarial(Regime):
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "projected adversarial training")
-        require(rng is not None, "adversarial training draws batches at random: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, "adversarial training draws batches at random: give it a torch.Generator")
         return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.errors import require, require_count, require_positive, required
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -50,8 +50,7 @@ class Descent(Regime):
         objective = objective_for(network, data, self.layers, self.biases)
         if self.batch is None or self.batch >= len(data):
             return DescentRun(objective, self)
-        require(rng is not None, "descent with batches draws them at random: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, "descent with batches draws them at random: give it a torch.Generator")
         return BatchRun(objective, self, Batches(len(data), self.batch, rng))
 
 

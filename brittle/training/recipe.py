@@ -7,7 +7,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.errors import require_count, require_positive, required
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -39,8 +39,7 @@ class Recipe(Regime):
         objective = ModuleObjective(network, data)
         if self.batch >= len(data):
             return RecipeRun(objective, self, None)
-        require(rng is not None, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
         return RecipeRun(objective, self, Batches(len(data), self.batch, rng))
 
 
