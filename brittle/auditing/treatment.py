@@ -1,6 +1,7 @@
 """Every remedy is tried and measured on the same examples as the network itself."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
@@ -40,10 +41,10 @@ class Treatment(Result):
     def factor(self) -> float:
         return self.radius_after / self.radius_before if self.radius_before > 0 else float("nan")
 
-    def to_json(self) -> dict[str, object]:
-        content = {name: value for name, value in super().to_json().items() if name != "network"}
-        factor = self.factor
-        return {**content, "factor": factor if abs(factor) < float("inf") else None}
+    def content(self) -> dict[str, Any]:
+        """Everything but the weights, which belong in a network file, and the factor."""
+        content = {name: value for name, value in super().content().items() if name != "network"}
+        return {**content, "factor": self.factor}
 
 
 def treat(remedy: Remedy, patient: Patient, audited: Data, norms: Tensor, rng: Generator, budget: Budget) -> Treatment:

@@ -10,7 +10,7 @@ from torch import Generator, nn
 from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
-from brittle.common.result import Result, jsonable
+from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
 from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
@@ -55,9 +55,9 @@ class Training(Result, Generic[Kind]):
     def reached(self) -> bool:
         return self.status is Ending.REACHED
 
-    def to_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file."""
-        return {item.name: jsonable(getattr(self, item.name)) for item in fields(self) if item.name != "network"}
+        return {name: value for name, value in super().content().items() if name != "network"}
 
 
 @dataclass(frozen=True)
