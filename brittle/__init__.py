@@ -1,7 +1,7 @@
 """brittle: why a ReLU network is not robust, how non-robust it is exactly, and what would help."""
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from brittle.common.errors import InputError
 
@@ -14,19 +14,34 @@ ROOMS = (
     "attacks",
     "certificates",
     "theorems",
-    "audit",
+    "auditing",
     "experiments",
     "report",
 )
 __all__ = ["InputError", "__version__"]
 
+if TYPE_CHECKING:
+    from brittle import attacks as attacks
+    from brittle import auditing as auditing
+    from brittle import certificates as certificates
+    from brittle import experiments as experiments
+    from brittle import margin as margin
+    from brittle import networks as networks
+    from brittle import report as report
+    from brittle import settings as settings
+    from brittle import theorems as theorems
+    from brittle import training as training
+    from brittle.auditing import audit as audit
+else:
 
-def __getattr__(name: str) -> Any:
-    """A folder is imported when it is first named, so that `import brittle` costs nothing."""
-    if name in ROOMS:
-        return import_module(f"brittle.{name}")
-    raise AttributeError(f"module 'brittle' has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        """A folder is imported when it is first named, so that `import brittle` costs nothing."""
+        if name in ROOMS:
+            return import_module(f"brittle.{name}")
+        if name == "audit":
+            return import_module("brittle.auditing").audit
+        raise AttributeError(f"module 'brittle' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *ROOMS])
+    return sorted([*__all__, *ROOMS, "audit"])

@@ -17,7 +17,7 @@ ORDER = [
     "attacks",
     "certificates",
     "theorems",
-    "audit",
+    "auditing",
     "experiments",
     "report",
     "cli",

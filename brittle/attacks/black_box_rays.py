@@ -42,7 +42,7 @@ def _grid(X: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
 def _flipped_on(grid: Tensor, network: Network, X: Tensor, y: Tensor, directions: Tensor) -> Tensor:
     """(n, GRID), many grid points in one call of the network."""
     parts = []
-    for columns in grid.split(max(1, NUMBERS_AT_ONCE // max(1, X.numel())), 1):
+    for columns in torch.split(grid, max(1, NUMBERS_AT_ONCE // max(1, X.numel())), 1):
         count = columns.shape[1]
         points = X[:, None] + columns[..., None] * directions[:, None]
         labels = y[:, None].expand(-1, count).reshape(-1)

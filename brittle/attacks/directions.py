@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from torch import Tensor
 
-from brittle.common.errors import require
+from brittle.common.errors import required
 from brittle.geometry import unit_rows
 from brittle.networks import Network, as_two_layer
 from brittle.settings import Data
@@ -24,23 +24,19 @@ def signed_examples(network: Network, data: Data) -> Tensor:
 def signed_means(network: Network, data: Data) -> Tensor:
     """frei2023: Σ_q y^(q) μ^(q) over the clusters."""
     truth = data.truth
-    require(
-        truth.means is not None and truth.mean_labels is not None, "signed means need data with known cluster means"
-    )
-    assert truth.means is not None
-    assert truth.mean_labels is not None
-    return truth.mean_labels.to(truth.means) @ truth.means
+    known = (truth.means, truth.mean_labels)
+    means, labels = (required(each, "signed means need data with known cluster means") for each in known)
+    return labels.to(means) @ means
 
 
 def off_subspace_weights(network: Network, data: Data) -> Tensor:
     """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace."""
     network = as_two_layer(network, "the direction of the off-subspace weights")
     basis, complement = data.truth.basis, data.truth.complement
-    require(basis is not None or complement is not None, "off-subspace weights need data with a known subspace")
     weights = network.v.sign() @ network.W
     if complement is not None:
         return complement @ (complement.T @ weights)
-    assert basis is not None
+    basis = required(basis, "off-subspace weights need data with a known subspace")
     return weights - basis @ (basis.T @ weights)
 
 

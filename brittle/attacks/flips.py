@@ -94,7 +94,7 @@ def _checked(
 
 
 def _chunks(network: Network, rows: Tensor) -> tuple[Tensor, ...]:
-    return rows.split(rays_at_once(network)) if len(rows) else ()
+    return torch.split(rows, rays_at_once(network)) if len(rows) else ()
 
 
 def _first(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:

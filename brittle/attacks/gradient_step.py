@@ -49,4 +49,5 @@ class GradientStep(Attack[GradientStepResult]):
 
 def _sizes(attempt: Attempt) -> Tensor:
     """The lengths of what flips: 0 where the example is misclassified, infinite where nothing flips."""
-    return attempt.further["sizes"]
+    sizes: Tensor = attempt.further["sizes"]
+    return sizes

@@ -81,7 +81,7 @@ class MinimumNorm(Attack[MinimumNormResult]):
 def _towards_others(target: Target, count: int) -> Iterator[Tensor]:
     """The ways to the nearest, second nearest, ... example of another label."""
     count = min(count, len(target.X))
-    blocks = [_nearest_others(target, rows, count) for rows in torch.arange(len(target.X)).split(1000)]
+    blocks = [_nearest_others(target, rows, count) for rows in torch.split(torch.arange(len(target.X)), 1000)]
     nearest, index = (torch.cat(each) for each in zip(*blocks, strict=True))
     for rank in range(count):
         if nearest[:, rank].isfinite().any():

@@ -86,7 +86,8 @@ class _Preprocessed(nn.Module):
         self.register_buffer("kind", torch.zeros(1))
 
     def forward(self, X: Tensor) -> Tensor:
-        return self.model(X)
+        logits: Tensor = self.model(X)
+        return logits
 
 
 def _foolbox() -> Any:

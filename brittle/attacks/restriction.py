@@ -70,5 +70,6 @@ def _orthonormal(basis: Tensor) -> Tensor:
     gram = basis.T @ basis
     if torch.allclose(gram, torch.eye(len(gram), dtype=gram.dtype), rtol=0, atol=1e-14):
         return basis
+    left: Tensor
     left, values, _ = torch.linalg.svd(basis, full_matrices=False)
     return left[:, : rank_of(values)]

@@ -144,7 +144,7 @@ class Search:
         """Go to the shortest flip with these concave neurons active, then with those active there, and so on."""
         W = self.subspace.project(network.W)
         bound = torch.zeros_like(self.norms)
-        for live in self._found().split(rays_at_once(network)):
+        for live in torch.split(self._found(), rays_at_once(network)):
             for _ in range(rounds):
                 if not len(live):
                     break

@@ -7,11 +7,11 @@ import torch
 import typer
 from rich.table import Table
 
-from brittle.audit import Audit, audit
+from brittle.auditing import Audit, audit
 from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.models import Architecture, Shape, model_from
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.common.result import short
 from brittle.networks import Network, PyTorch
 from brittle.settings import Data, Digits, load_data
@@ -102,8 +102,7 @@ def _subject(
     if model is None:
         require(data is None, "--data was given without a model: name the network file too")
         return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
-    require(data is not None, "--data is missing: an audit needs the data that the network was trained on")
-    assert data is not None
+    data = required(data, "--data is missing: an audit needs the data that the network was trained on")
     return model_from(model, architecture, shape), load_data(data), f"Audit of {model.name}"
 
 

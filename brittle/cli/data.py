@@ -8,7 +8,7 @@ import typer
 from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
 from brittle.cli.settings_options import Sampling, with_sampling
-from brittle.common.errors import require
+from brittle.common.errors import required
 from brittle.settings import Data, Summary, data_folder, fetch, holding, load_data, save_data, summary
 from brittle.settings.sources import SOURCES
 
@@ -21,8 +21,7 @@ def sample_command(
     sampling: Sampling | None, seed: Seed = 0, out: ArraysOut = None, json_file: JsonFile = None
 ) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
-    require(sampling is not None, "--setting is missing: say where the data come from")
-    assert sampling is not None
+    sampling = required(sampling, "--setting is missing: say where the data come from")
     data, name = sampling.draw(generator(seed)), sampling.setting.name
     deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from brittle.audit import REMEDIES, audit
+from brittle.auditing import REMEDIES, audit
 from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.models import Architecture, Shape, model_from, require_format
 from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator
-from brittle.common.errors import require
+from brittle.common.errors import require, required
 from brittle.networks import Network, save_network
 from brittle.networks.store import SUFFIXES
 from brittle.settings import load_data
@@ -41,9 +41,7 @@ def run(
     with watching(remedy) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     treatment = found.remedies[0]
-    require(treatment.applied and treatment.network is not None, f"{remedy}: {treatment.reason}")
-    hardened = treatment.network
-    assert hardened is not None
+    hardened = required(treatment.network if treatment.applied else None, f"{remedy}: {treatment.reason}")
     deliver(lambda: _save(hardened, out), lambda: emit(treatment.to_json(), json))
 
 

@@ -57,5 +57,6 @@ def _built(architecture: str) -> nn.Module:
         raise InputError(f"--architecture {architecture} cannot be built: {error}") from None
     finally:
         sys.path.pop(0)
-    require(isinstance(built, nn.Module), f"--architecture {architecture} is no torch.nn.Module")
+    if not isinstance(built, nn.Module):
+        raise InputError(f"--architecture {architecture} is no torch.nn.Module")
     return built

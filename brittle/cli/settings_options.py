@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from torch import Generator
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.settings import PARTS, Data, File, Setting, downsample, principal, unit_norm
 
 CHOICES = tuple(name for name in PARTS if name != "given")
@@ -114,10 +114,8 @@ def _two_classes(text: str) -> tuple[Any, Any]:
 
 def _inner(text: str, options: dict[str, Any]) -> Setting:
     if text in ("sphere", "gaussian"):
-        dim, codimension = options.get("dim"), options.get("codimension")
-        require(dim is not None and codimension is not None, "--inner needs --dim and --codimension")
-        assert dim is not None
-        assert codimension is not None
+        both = (options.get("dim"), options.get("codimension"))
+        dim, codimension = (required(each, "--inner needs --dim and --codimension") for each in both)
         return setting_from(text, dim=dim - codimension)
     if text == "line7":
         return setting_from(text)

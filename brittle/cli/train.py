@@ -13,6 +13,7 @@ from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.regime_options import REGIMES, regime_from, with_regime
 from brittle.cli.settings_options import Sampling, with_sampling
 from brittle.common import interrupts
+from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
 from brittle.settings import Data, load_data, save_data
@@ -125,14 +126,19 @@ def _widths(text: str | None) -> list[int]:
 
 
 def _report(
-    result: Training, data: Data, context: dict[str, Any], out: Path | None, place: Path | None, json_file: str | None
+    result: Training[Network],
+    data: Data,
+    context: dict[str, Any],
+    out: Path | None,
+    place: Path | None,
+    json_file: str | None,
 ) -> None:
     """Write the network and the result; an unreached stop is said in one line and keeps the checkpoint.
 
     A reached one gives the checkpoint up last: where the disk is full, it is all that there is.
     """
     kept = None if result.reached else _existing(place)
-    if result.status != "interrupted":
+    if result.status is not Ending.INTERRUPTED:
         if out is not None:
             save_network(result.network, out)
             say(f"wrote {out}")
@@ -163,7 +169,7 @@ def _left(place: Path | None, before: tuple[int, int] | None = None) -> str:
     return f"the run so far is in {place}, and --resume goes on from it"
 
 
-def _test(result: Training, data: Data) -> dict[str, float]:
+def _test(result: Training[Network], data: Data) -> dict[str, float]:
     if data.X_test is None or data.y_test is None:
         return {}
     return {"test_error": 1 - result.network.accuracy(data.X_test, data.y_test)}

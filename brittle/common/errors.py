@@ -1,8 +1,10 @@
 """The one error that a user can mend, and the short checks that raise it."""
 
 import math
+from typing import TypeVar
 
 LONGEST_START, LONGEST_END = 600, 300
+Thing = TypeVar("Thing")
 
 
 class InputError(ValueError):
@@ -28,6 +30,13 @@ def about(path: object, error: InputError) -> InputError:
 def require(condition: bool, message: str) -> None:
     if not condition:
         raise InputError(message)
+
+
+def required(value: Thing | None, message: str) -> Thing:
+    """The value, which may not be missing."""
+    if value is None:
+        raise InputError(message)
+    return value
 
 
 def require_count(name: str, value: int, least: int = 1) -> None:

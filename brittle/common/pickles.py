@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.common.limits import LARGEST_PICKLE
 
 LARGEST_INTEGER = 2**63
@@ -78,9 +78,7 @@ class _Machine:
             self.stack.append(argument)
         elif name not in ("PROTO", "FRAME"):
             work = getattr(self, f"_{name.lower()}", None) or self._memory(name)
-            require(work is not None, f"has a pickle with the instruction {name}, which is not read")
-            assert work is not None
-            work(argument)
+            required(work, f"has a pickle with the instruction {name}, which is not read")(argument)
 
     def pop(self) -> Any:
         if self.marks and len(self.stack) <= self.marks[-1]:

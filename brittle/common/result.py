@@ -11,13 +11,33 @@ from typing import Any
 class Result:
     """A frozen dataclass of constant shape: JSON for programs, a short table for terminals and notebooks."""
 
-    def to_json(self) -> dict[str, Any]:
+    def __init_subclass__(cls) -> None:
+        """Otherwise `dataclass` would write a __repr__ that dumps every tensor."""
+        super().__init_subclass__()
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
+    def content(self) -> dict[str, Any]:
+        """What is shown and written, by name: the fields, unless a kind of result leaves some out or adds others."""
         assert dataclasses.is_dataclass(self)
-        return {field.name: jsonable(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def to_json(self) -> dict[str, Any]:
+        """The content as plain values."""
+        return {name: jsonable(value) for name, value in self.content().items()}
 
     def summary(self) -> dict[str, str]:
-        """Every field in a few words."""
-        return {name.replace("_", " "): short(value) for name, value in self.to_json().items()}
+        """The content in a few words each."""
+        return {name.replace("_", " "): short(value) for name, value in self.content().items()}
+
+    def __str__(self) -> str:
+        rows = self.summary()
+        width = max(map(len, rows), default=0)
+        lines = [f"{name:{width}}  {value}".rstrip() for name, value in rows.items()]
+        return "\n".join([type(self).__name__, *(line.replace("\n", "\n" + " " * (width + 2)) for line in lines)])
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def __rich__(self) -> Any:
         from rich.table import Table
@@ -37,20 +57,42 @@ class Result:
 
 
 def short(value: Any) -> str:
-    """A JSON value in a few words; long lists by their length."""
+    """A value in a few words: tensors by their spread, long lists by their length, other objects by their kind."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "-"}[value]
+    if isinstance(value, enum.Enum):
+        return short(value.value)
     if isinstance(value, float):
         return f"{value:.6g}"
-    if isinstance(value, list) and len(value) > 6:
-        return f"{len(value)} values"
-    if isinstance(value, list):
-        return ", ".join(short(item) for item in value)
+    if hasattr(value, "tolist"):  # tensors and arrays, without importing their libraries
+        return spread(value)
+    if isinstance(value, Result):
+        return short(value.content()) if type(value).__str__ is Result.__str__ else str(value)
+    if isinstance(value, list | tuple | set | frozenset):
+        return f"{len(value)} values" if len(value) > 6 else ", ".join(short(item) for item in value)
     if isinstance(value, dict) and len(value) > 6:
         return f"{len(value)} entries"
     if isinstance(value, dict):
         return ", ".join(f"{name} {short(item)}" for name, item in value.items())
-    return str(value)
+    return type(value).__name__ if dataclasses.is_dataclass(value) else str(value)
+
+
+def spread(array: Any) -> str:
+    """The shape of a tensor with its smallest, (lower) middle and largest number; a single number as it is."""
+    import torch
+
+    shape = tuple(array.shape)
+    values = (array.detach() if isinstance(array, torch.Tensor) else torch.tensor(array)).reshape(-1)
+    if not shape or not len(values):
+        return f"{shape} empty" if shape else short(values.item())
+    if values.dtype == torch.bool:
+        return f"{shape} yes {int(values.sum())}, no {int((~values).sum())}"
+    known = values[~values.isnan()]
+    unknown = f", nan {len(values) - len(known)}" if len(known) < len(values) else ""
+    if not len(known):
+        return f"{shape} nan"
+    low, middle, high = (short(each.item()) for each in (known.min(), known.median(), known.max()))
+    return f"{shape} min {low}, median {middle}, max {high}{unknown}"
 
 
 def jsonable(value: Any) -> Any:

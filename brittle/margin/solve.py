@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,12 +54,12 @@ class KKTPoint(Result):
         """γ = min q / ‖θ‖²."""
         return self.residual.normalised_margin
 
-    def to_json(self) -> dict[str, object]:
+    def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file."""
         return {
-            **self.residual.to_json(),
+            **self.residual.content(),
             "neurons": self.neurons,
-            "status": self.status.value,
+            "status": self.status,
             "advice": self.status.advice,
             "rounds": self.rounds,
             "steps": self.steps,

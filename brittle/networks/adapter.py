@@ -4,6 +4,7 @@ import copy
 import io
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -88,14 +89,14 @@ class Adapter(Network):
         return max(1, min(ROWS_AT_ONCE, WORKING_BYTES // row_bytes))
 
     def logits(self, X: Tensor) -> Tensor:
-        return torch.cat([self._outputs(rows) for rows in X.split(self._rows_at_once)])
+        return torch.cat([self._outputs(rows) for rows in torch.split(X, self._rows_at_once)])
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
-        pairs = zip(X.detach().split(self._rows_at_once), weights.split(self._rows_at_once), strict=True)
+        pairs = zip(*(torch.split(each, self._rows_at_once) for each in (X.detach(), weights)), strict=True)
         return torch.cat([self._gradients(rows, each) for rows, each in pairs])
 
     def _outputs(self, X: Tensor) -> Tensor:
-        values = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape)).to(X.device)
+        values: Tensor = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape)).to(X.device)
         return values.reshape(len(X)) if self.classes == 1 else values
 
     def _gradients(self, X: Tensor, weights: Tensor) -> Tensor:
@@ -142,7 +143,7 @@ class _Rows(nn.Module):
         self.inner, self.shape, self.classes = inner, shape, classes
 
     def forward(self, X: Tensor) -> Tensor:
-        values = self.inner(X.reshape(len(X), *self.shape))
+        values: Tensor = self.inner(X.reshape(len(X), *self.shape))
         return values.reshape(len(X)) if self.classes == 1 else values
 
 
@@ -152,7 +153,7 @@ class _Pair(nn.Module):
         self.inner, self.first, self.second = inner, first, second
 
     def forward(self, X: Tensor) -> Tensor:
-        values = self.inner(X)
+        values: Tensor = self.inner(X)
         return values[:, self.first] - values[:, self.second]
 
 
@@ -181,11 +182,12 @@ def _evaluating(module: nn.Module) -> nn.Module:
 
 def _script_copy(module: torch.jit.ScriptModule) -> nn.Module:
     stream = io.BytesIO()
+    load: Callable[[io.BytesIO], nn.Module] = torch.jit.load
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # TorchScript is old; the files are still there
         torch.jit.save(module, stream)
         stream.seek(0)
-        return torch.jit.load(stream)
+        return load(stream)
 
 
 def _features(module: nn.Module) -> int:

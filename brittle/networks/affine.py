@@ -119,7 +119,7 @@ class Dense(Affine):
         return self.bias
 
     def module(self) -> nn.Module:
-        linear = nn.utils.skip_init(nn.Linear, self.inputs, self.outputs, dtype=self.dtype)
+        linear = nn.Linear(self.inputs, self.outputs, dtype=self.dtype, device="meta")  # draws no weights
         linear.weight, linear.bias = nn.Parameter(self.weight.clone()), nn.Parameter(self.bias.clone())
         return linear
 
@@ -215,8 +215,17 @@ class Convolution(Affine):
 
     def _convolution(self) -> nn.Conv2d:
         channels, _, *size = self.kernel.shape
-        options = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
-        layer = nn.utils.skip_init(nn.Conv2d, self.image[0], channels, tuple(size), **options, dtype=self.dtype)
+        layer = nn.Conv2d(
+            self.image[0],
+            channels,
+            (size[0], size[1]),
+            stride=self.stride,
+            padding=self.padding,
+            dilation=self.dilation,
+            groups=self.groups,
+            dtype=self.dtype,
+            device="meta",  # draws no weights
+        )
         layer.weight, layer.bias = nn.Parameter(self.kernel.clone()), nn.Parameter(self.bias.clone())
         return layer
 

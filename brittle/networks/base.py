@@ -145,4 +145,4 @@ def in_chunks(compute: Callable[..., Tensor], row_bytes: int, *inputs: Tensor) -
     rows = max(1, WORKING_BYTES // max(1, row_bytes))
     if len(inputs[0]) <= rows:
         return compute(*inputs)
-    return torch.cat([compute(*chunk) for chunk in zip(*(each.split(rows) for each in inputs), strict=True)])
+    return torch.cat([compute(*chunk) for chunk in zip(*(torch.split(each, rows) for each in inputs), strict=True)])

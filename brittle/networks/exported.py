@@ -123,7 +123,8 @@ def _add(builder: Builder, node: dict[str, Any]) -> None:
 
 
 def _output(described: dict[str, Any]) -> str:
-    return described["as_tensor"]["name"] if "as_tensor" in described else described["as_sym_int"]["as_name"]
+    name: str = described["as_tensor"]["name"] if "as_tensor" in described else described["as_sym_int"]["as_name"]
+    return name
 
 
 def _argument(path: str | Path, described: dict[str, Any]) -> Any:

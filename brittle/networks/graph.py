@@ -129,7 +129,8 @@ class Builder:
         (name,) = step.inputs()
         options = {key: each for key, each in step.arguments.items() if not isinstance(each, Value)}
         (key,) = (key for key, each in step.arguments.items() if isinstance(each, Value))
-        return computed(self.path, step, {**options, key: self.constants[name]})
+        view: Tensor = computed(self.path, step, {**options, key: self.constants[name]})
+        return view
 
     def _row_wise(self, name: str, bound: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """A reshape that keeps the examples apart, whatever their number in the file was."""
@@ -191,10 +192,12 @@ class Interpreter(nn.Module):
             values[step.output] = OPERATIONS[step.operation](**filled(step.arguments, values, self._constant))
             for name in self._last.get(place, ()):
                 values.pop(name, None)
-        return values[self.graph.output]
+        output: Tensor = values[self.graph.output]
+        return output
 
     def _constant(self, name: str) -> Tensor:
-        return getattr(self, self._places[name])
+        constant: Tensor = getattr(self, self._places[name])
+        return constant
 
 
 def filled(arguments: dict[str, Any], values: dict[str, Any], constant: Callable[[str], Tensor]) -> dict[str, Any]:

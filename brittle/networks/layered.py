@@ -154,8 +154,9 @@ class LayeredModule(nn.Sequential):
         super().__init__(*modules[:-1])
 
     def forward(self, X: Tensor) -> Tensor:
-        values = super().forward(X)
-        return values[:, 0] if values.shape[1] == 1 else values
+        for module in self:
+            X = module(X)
+        return X[:, 0] if X.shape[1] == 1 else X
 
     def trained_layers(self) -> list[Affine]:
         """The maps with the numbers that the module has now."""

@@ -27,10 +27,10 @@ class NearestNeighbour(Network):
         require(fits, f"the points have shape {tuple(self.points.shape)}; floats of shape (n, dim) are needed")
         require(self.labels.shape == self.points.shape[:1], "every point needs one label")
         if self.labels.is_floating_point():
-            signs = sorted(self.labels.unique().tolist()) == [-1, 1]
+            signs = sorted(torch.unique(self.labels).tolist()) == [-1, 1]
             require(signs, "the labels must be -1 and 1, both of them, or class numbers")
         else:
-            numbers = self.labels.unique().tolist()
+            numbers = torch.unique(self.labels).tolist()
             whole = numbers == list(range(len(numbers))) and len(numbers) > 1
             require(whole, f"the class numbers are {numbers}; 0, 1, ... without gaps are needed")
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.networks.graph import Builder, Value
 
 FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
@@ -28,10 +28,7 @@ class Node:
         return len(self.inputs) > place and self.inputs[place] is not None
 
     def value(self, place: int) -> Value:
-        require(self.has(place), f"has no input {place}")
-        value = self.inputs[place]
-        assert value is not None
-        return value
+        return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
 
     def constant(self, place: int) -> Tensor:
         name = self.value(place).name

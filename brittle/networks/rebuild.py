@@ -86,7 +86,7 @@ def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
     """Multiplications, roughly: what an unfriendly file would make endless."""
     count = _numbers(value)
     if step.operation in CONVOLUTIONS:
-        W = arguments["weight"]
+        W: Tensor = arguments["weight"]
         return count * math.prod(W.shape[1:])
     if step.operation in PRODUCTS:
         return count * (arguments[PRODUCTS[step.operation][0]].shape or (1,))[-1]
@@ -100,9 +100,10 @@ def _scratch(step: Step, arguments: dict[str, Any], value: Any) -> int:
     """A convolution may copy every patch that its kernel sees."""
     if step.operation not in CONVOLUTIONS:
         return 0
-    W = arguments["weight"]
+    W: Tensor = arguments["weight"]
+    groups: int = arguments.get("groups", 1)
     patches = _numbers(value) // max(1, W.shape[0])
-    return patches * math.prod(W.shape[1:]) * arguments.get("groups", 1)
+    return patches * math.prod(W.shape[1:]) * groups
 
 
 def _features(graph: Graph) -> tuple[int, ...]:

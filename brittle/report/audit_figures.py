@@ -6,7 +6,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from brittle.audit import Audit
+from brittle.auditing import Audit
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels
 from brittle.settings import Data
@@ -94,9 +94,10 @@ def _across(data: Data, row: int, first: Tensor) -> Tensor:
     """Towards the nearest example of another label, orthogonal to the flip."""
     others = data.X[data.y != data.y[row]]
     ways = others - data.X[row] if len(others) else torch.ones(1, data.columns, dtype=torch.float64)
-    way = ways[ways.norm(dim=1).argmin()]
+    way: Tensor = ways[ways.norm(dim=1).argmin()]
     way = way - (way @ first) * first
-    return way / way.norm().clamp_min(1e-300)
+    length: Tensor = way.norm().clamp_min(1e-300)
+    return way / length
 
 
 def remedies(audit: Audit) -> Figure:

@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from brittle import __version__
-from brittle.audit import Audit
+from brittle.auditing import Audit
 from brittle.common.files import replacing
 from brittle.networks import Network
 from brittle.report import audit_figures as pictures

@@ -103,4 +103,5 @@ def _facing(triangles: np.ndarray, up: np.ndarray) -> np.ndarray:
 
 def _crossing(at: np.ndarray, value: np.ndarray, a: int, b: int) -> np.ndarray:
     share = value[:, a] / (value[:, a] - value[:, b])
-    return at[:, a] + share[:, None] * (at[:, b] - at[:, a])
+    point: np.ndarray = at[:, a] + share[:, None] * (at[:, b] - at[:, a])
+    return point

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_count
+from brittle.common.errors import require, require_count, required
 from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
@@ -84,11 +84,8 @@ class Data:
     @property
     def test(self) -> "Data":
         """The held-out examples as data of their own."""
-        require(self.X_test is not None, "these data have no test examples")
-        assert self.X_test is not None
-        assert self.y_test is not None
-        truth = replace(self.truth, cluster=self.truth.cluster_test, cluster_test=None)
-        return Data(self.X_test, self.y_test, truth=truth)
+        X, y = (required(each, "these data have no test examples") for each in (self.X_test, self.y_test))
+        return Data(X, y, truth=replace(self.truth, cluster=self.truth.cluster_test, cluster_test=None))
 
     def take(self, index: Tensor) -> "Data":
         """The training examples with these indices (or this mask); test examples stay."""

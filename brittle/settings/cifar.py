@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.common.limits import Budget, Metered
 from brittle.common.pickles import Record, read_pickle
 
@@ -53,9 +53,7 @@ def _form(folder: Path) -> tuple[Reader, Fetcher]:
         for suffix, reader in ((".bin", _binary_batch), ("", _python_batch)):
             if (place / f"test_batch{suffix}").is_file():
                 return reader, _loose(place, suffix)
-    packed = archive(folder)
-    require(packed is not None, f"{folder}: CIFAR-10 is not there; run: brittle data fetch cifar10")
-    assert packed is not None
+    packed = required(archive(folder), f"{folder}: CIFAR-10 is not there; run: brittle data fetch cifar10")
     contents = dict(_members(packed))
     binary = "binary" in packed.name
     return (_binary_batch if binary else _python_batch), _packed(packed, contents, ".bin" if binary else "")
@@ -129,8 +127,7 @@ def _python_batch(where: str, content: bytes) -> Pictures:
     require(known, f"{where}: must hold labels, a list of class numbers")
     assert isinstance(labels, list)
     table = _table(batch.get("data"), len(labels))
-    require(table is not None, f"{where}: must hold data, an array of {len(labels)} rows of {PIXELS} bytes")
-    assert table is not None
+    table = required(table, f"{where}: must hold data, an array of {len(labels)} rows of {PIXELS} bytes")
     return table, _checked(where, np.array(labels, np.uint8))
 
 

@@ -63,11 +63,12 @@ class Clusters(Setting):
 
     def _means(self, rng: Generator, in_span: bool) -> Tensor:
         """(k, d), or (k, k) coordinates in their span."""
+        length: float = self.dim**0.5
         if self.random_means:
-            return to_norm(gaussians(self.clusters, self.dim, rng, in_span=in_span), self.dim**0.5)
+            return to_norm(gaussians(self.clusters, self.dim, rng, in_span=in_span), length)
         if in_span:
-            return torch.eye(self.clusters, dtype=torch.float64) * self.dim**0.5
-        return orthonormal(self.dim, self.clusters, rng).T * self.dim**0.5
+            return torch.eye(self.clusters, dtype=torch.float64) * length
+        return orthonormal(self.dim, self.clusters, rng).T * length
 
     def _data(self, X: Tensor, cluster: Tensor, means: Tensor, examples: int) -> Data:
         y, held = self.mean_labels[cluster], len(X) > examples

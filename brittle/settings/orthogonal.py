@@ -72,6 +72,7 @@ class AlmostOrthogonal(Setting):
         S = S / S.abs().max() if count > 1 else S
         gram = self.coherence * (S + S.T)
         gram.diagonal().fill_(self.dim)
+        L: Tensor
         L, failed = torch.linalg.cholesky_ex(gram)
         if failed:
             raise InputError(

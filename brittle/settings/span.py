@@ -37,11 +37,14 @@ def _chi(degrees: Tensor, rng: Generator) -> Tensor:
 
 def to_norm(X: Tensor, norm: float) -> Tensor:
     """Rows scaled to one length."""
-    return X * (norm / X.norm(dim=1, keepdim=True))
+    norms: Tensor = X.norm(dim=1, keepdim=True)
+    return X * (norm / norms)
 
 
 def orthonormal(rows: int, columns: int, rng: Generator) -> Tensor:
     """A uniformly random (rows, columns) matrix with orthonormal columns."""
     require_room(columns, rows, "sample in the span instead (in_span=True, --in-span), or take fewer")
+    Q: Tensor
+    R: Tensor
     Q, R = torch.linalg.qr(torch.randn(rows, columns, generator=rng, dtype=torch.float64))
     return Q * R.diagonal().sign()  # without the signs the law is not the uniform one

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 
+import torch
 from torch import Tensor
 
 from brittle.common.result import Result
@@ -43,7 +44,7 @@ def summary(data: Data) -> Summary:
 
 
 def _counts(y: Tensor) -> dict[str, int]:
-    values, counts = y.unique(return_counts=True)
+    values, counts = torch.unique(y, return_counts=True)
     return {f"{value:g}": count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
 
 

@@ -11,7 +11,7 @@ from typing import TextIO
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, required
 from brittle.common.limits import LARGEST_TEXT
 
 Row = tuple[int, list[str]]  # line number in the file, cells
@@ -89,8 +89,7 @@ def _column(label: str | int, names: list[str] | None, width: int) -> int:
     if isinstance(label, int):
         require(-width <= label < width, f"label is {label}; the columns are numbered from 0 to {width - 1}")
         return label % width
-    require(names is not None, f"label is {label!r}; a label column by name needs a header line")
-    assert names is not None
+    names = required(names, f"label is {label!r}; a label column by name needs a header line")
     names = [name.strip() for name in names]
     require(label in names, f"label is {label!r}; the columns are {', '.join(names[:10])}")
     return names.index(label)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require, require_count
+from brittle.common.errors import require, require_count, required
 from brittle.settings.base import Data, Truth
 
 
@@ -31,16 +31,14 @@ def _signs(y: Tensor, high: int) -> Tensor:
 
 
 def _shown(y: Tensor) -> str:
-    values = [f"{value:g}" for value in y.unique().tolist()]
+    values = [f"{value:g}" for value in torch.unique(y).tolist()]
     return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
 
 
 def downsample(data: Data, side: int) -> Data:
     """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones."""
     require_count("side", side)
-    image = data.truth.image
-    require(image is not None, "these data are not pictures: their shape as an image is not known")
-    assert image is not None
+    image = required(data.truth.image, "these data are not pictures: their shape as an image is not known")
     channels = image[0] if len(image) == 3 else 1
     shape = (channels, side, side) if len(image) == 3 else (side, side)
 
@@ -56,7 +54,7 @@ def unit_norm(data: Data) -> Data:
     """Every example divided by its Euclidean norm; a linear subspace that held them still does."""
 
     def normed(X: Tensor) -> Tensor:
-        norms = X.norm(dim=1, keepdim=True)
+        norms: Tensor = X.norm(dim=1, keepdim=True)
         zeros = int((norms == 0).sum())
         require(zeros == 0, f"{zeros} examples are zero and have no direction: leave them out")
         return X / norms
@@ -100,14 +98,15 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
 
 def explained_variance(data: Data) -> Tensor:
     """Cumulative share of the training variance on the first 1, 2, ... principal components."""
-    variances = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
+    variances: Tensor = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
     require(bool(variances.sum() > 0), "all examples are equal: they have no variance to explain")
     return variances.cumsum(0) / variances.sum()
 
 
 def _principal_axes(centred: Tensor) -> Tensor:
     """All axes (columns, columns), the one of largest variance first."""
-    return torch.linalg.eigh(_covariance(centred)).eigenvectors.flip(1)
+    rising: Tensor = torch.linalg.eigh(_covariance(centred)).eigenvectors
+    return rising.flip(1)
 
 
 def _covariance(centred: Tensor) -> Tensor:

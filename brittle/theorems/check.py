@@ -7,7 +7,7 @@ import torch
 from torch import Generator
 
 from brittle.attacks import flip_intervals
-from brittle.common.errors import require
+from brittle.common.errors import required
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
@@ -90,9 +90,7 @@ def measure(witness: Witness, instance: Instance, comparator: Network | None = N
     measured = {name: float(value) for name, value in witness.measures.items()}
     if witness.perturbations is None:
         return measured
-    network = instance.network
-    require(network is not None, "a perturbation needs a network to be applied to")
-    assert network is not None
+    network = required(instance.network, "a perturbation needs a network to be applied to")
     X = instance.data.X if witness.examples is None else witness.examples
     y = instance.data.y if witness.labels is None else witness.labels
     measured[LONGEST] = float(torch.linalg.vector_norm(witness.perturbations, dim=1).max())

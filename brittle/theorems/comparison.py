@@ -40,9 +40,9 @@ class Comparison(Result):
         """Whether the value is on its side of the threshold, up to the tolerance; a NaN never is."""
         return self.slack >= -self.tolerance * max(1.0, abs(self.threshold))
 
-    def to_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """The fields, with `slack` and `holds`."""
-        return {**super().to_json(), "slack": self.slack, "holds": self.holds}
+        return {**super().content(), "slack": self.slack, "holds": self.holds}
 
     def __str__(self) -> str:
         return f"{self.name} = {self.value:.6g} {self.relation.value} {self.threshold:.6g}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
 
-from brittle.common.errors import require
+from brittle.common.errors import required
 from brittle.networks import Network, TwoLayer, as_two_layer
 from brittle.settings import Data
 from brittle.theorems.multipliers import Multipliers, multipliers
@@ -37,9 +37,7 @@ class Instance:
     def two_layer(self) -> TwoLayer:
         """The network, for theorems about two layers."""
         about = "this theorem is about a two-layer ReLU network with one output"
-        require(self.network is not None, f"{about}: give one beside the data")
-        assert self.network is not None
-        return as_two_layer(self.network, "this theorem")
+        return as_two_layer(required(self.network, f"{about}: give one beside the data"), "this theorem")
 
     @cached_property
     def smallest_margin(self) -> float:

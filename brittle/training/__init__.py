@@ -1,5 +1,6 @@
 """How a network gets its weights."""
 
+from brittle.common.ending import Ending
 from brittle.training.adversarial import Adversarial
 from brittle.training.base import Regime, Training
 from brittle.training.descent import Descent
@@ -27,6 +28,7 @@ __all__ = [
     "Accuracy",
     "Adversarial",
     "Descent",
+    "Ending",
     "Exponential",
     "Flow",
     "Lazy",

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.ending import Ending
+from brittle.common.errors import require, require_count, require_positive, required
 from brittle.geometry import unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
@@ -61,8 +62,7 @@ class Adversarial(Regime):
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "projected adversarial training")
-        require(rng is not None, "adversarial training draws batches at random: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, "adversarial training draws batches at random: give it a torch.Generator")
         return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))
 
 
@@ -127,7 +127,9 @@ class AdversarialRun(Run):
         self.waited += 1
         if self.waited >= self.regime.patience:
             self.theta, self.fresh = self.best, False
-            raise Ended("reached", f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy")
+            raise Ended(
+                Ending.REACHED, f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy"
+            )
 
     def _epoch(self, theta: Tensor) -> Tensor:
         """Lines 7-11: batches of perturbed examples, then the projection."""

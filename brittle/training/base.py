@@ -7,9 +7,10 @@ from typing import Any, Generic, TypeVar, overload
 
 from torch import Generator, nn
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
-from brittle.common.result import Result, jsonable
+from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
 from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
@@ -24,15 +25,18 @@ Given = TypeVar("Given", bound=Network)
 
 @dataclass(frozen=True, eq=False)
 class Training(Result, Generic[Kind]):
-    """A trained network and how it came about.
+    """A trained `network` and how it came about.
 
-    `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted;
-    `message` says it in a sentence. `normalised_margin` is min q/‖θ‖^degree, with degree 2 for two layers.
-    `robust_accuracy` is known to adversarial training only.
+    `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted, and
+    knows its advice; `stopped_by` names the stop or the signal, `message` says it in a sentence. `steps`,
+    `gradient_evaluations` and `seconds` are what the run took, `path` its recorded moments. At its end: `log_loss`,
+    the smallest `margin`, `normalised_margin` min q/‖θ‖^degree with degree 2 for two layers, `accuracy`, the
+    `share_on_margin` of the examples, and the `norm` of all parameters. `robust_accuracy` is known to adversarial
+    training only.
     """
 
     network: Kind
-    status: str
+    status: Ending
     stopped_by: str
     message: str
     steps: int
@@ -49,11 +53,11 @@ class Training(Result, Generic[Kind]):
 
     @property
     def reached(self) -> bool:
-        return self.status == "reached"
+        return self.status is Ending.REACHED
 
-    def to_json(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file."""
-        return {item.name: jsonable(getattr(self, item.name)) for item in fields(self) if item.name != "network"}
+        return {name: value for name, value in super().content().items() if name != "network"}
 
 
 @dataclass(frozen=True)

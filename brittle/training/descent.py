@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.ending import Ending
+from brittle.common.errors import require, require_count, require_positive, required
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -49,8 +50,7 @@ class Descent(Regime):
         objective = objective_for(network, data, self.layers, self.biases)
         if self.batch is None or self.batch >= len(data):
             return DescentRun(objective, self)
-        require(rng is not None, "descent with batches draws them at random: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, "descent with batches draws them at random: give it a torch.Generator")
         return BatchRun(objective, self, Batches(len(data), self.batch, rng))
 
 
@@ -70,7 +70,9 @@ def check_finite(log_loss: float, theta: Tensor, rate: float, steps: int) -> Non
     """End the run where a step was so long that the loss is no number any more."""
     if log_loss < LARGEST_LOG_LOSS and math.isfinite(float(theta.sum())):
         return
-    raise Ended("diverged", f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large")
+    raise Ended(
+        Ending.DIVERGED, f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large"
+    )
 
 
 class DescentRun(Run):

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
 from brittle.networks.base import Network
 from brittle.settings.base import Data
@@ -89,15 +90,17 @@ class FlowRun(Run):
         self.log_loss, self.log_loss_sum = at.log_loss, at.log_loss_sum
 
     def _length(self) -> float:
-        return self.objective.squared_norm(self.theta) ** 0.5
+        return float(self.objective.squared_norm(self.theta) ** 0.5)
 
     def step(self) -> None:
         speed, length = float(self.direction.norm()), self._length()
         if speed < STUCK_SHARE * length or self.since >= STUCK_STEPS:
-            raise Ended("stalled", f"the loss falls no further than log-loss {self.log_loss:.6g}: no stop is reached")
+            raise Ended(
+                Ending.STALLED, f"the loss falls no further than log-loss {self.log_loss:.6g}: no stop is reached"
+            )
         while True:
             if not self.h * speed > SMALLEST_SHARE * length:
-                raise Ended("stalled", f"no step is short enough at log-loss {self.log_loss:.6g}")
+                raise Ended(Ending.STALLED, f"no step is short enough at log-loss {self.log_loss:.6g}")
             theta, at, error = self._try(self.h)
             size = error / (self.flow.tolerance * max(length, self.objective.squared_norm(theta) ** 0.5))
             good = math.isfinite(size) and math.isfinite(at.log_loss)

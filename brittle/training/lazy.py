@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.ending import Ending
+from brittle.common.errors import require, require_count, require_positive, required
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.settings.base import Data
@@ -46,8 +47,7 @@ class Lazy(Regime):
 
     def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "lazy training")
-        require(rng is not None, "lazy training draws batches at random: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, "lazy training draws batches at random: give it a torch.Generator")
         objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)
         return LazyRun(objective, self, Batches(len(data), min(self.batch, len(data)), rng))
 
@@ -87,7 +87,7 @@ class LazyRun(BatchRun):
         if self.lazy.inside:
             self.theta = self.inside if self.lazy.check == "epoch" else before
         self.fresh = False
-        raise Ended("reached", f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
+        raise Ended(Ending.REACHED, f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
 
 
 def into_ball(W: Tensor, W0: Tensor, radius: float) -> Tensor:

@@ -202,7 +202,7 @@ class ModuleObjective(Objective):
         return [slice(0, {"weights": self.first[0], "first": self.first[1], "all": None}[name])]
 
     def parameters(self, theta: Tensor) -> dict[str, Tensor]:
-        parts = theta.split(self.sizes)
+        parts = torch.split(theta, self.sizes)
         return {name: part.view(shape) for part, (name, shape) in zip(parts, self.shapes.items(), strict=True)}
 
     def network(self, theta: Tensor) -> Network:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_count, require_positive
+from brittle.common.ending import Ending
+from brittle.common.errors import require_count, require_positive, required
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -38,8 +39,7 @@ class Recipe(Regime):
         objective = ModuleObjective(network, data)
         if self.batch >= len(data):
             return RecipeRun(objective, self, None)
-        require(rng is not None, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
-        assert rng is not None
+        rng = required(rng, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
         return RecipeRun(objective, self, Batches(len(data), self.batch, rng))
 
 
@@ -60,7 +60,8 @@ class RecipeRun(Run):
     @theta.setter
     def theta(self, theta: Tensor) -> None:
         with torch.no_grad():
-            for p, part in zip(self.parameters, theta.split([p.numel() for p in self.parameters]), strict=True):
+            parts = torch.split(theta, [p.numel() for p in self.parameters])
+            for p, part in zip(self.parameters, parts, strict=True):
                 p.copy_(part.view_as(p))
 
     def scalars(self) -> list[float]:
@@ -117,7 +118,7 @@ class RecipeRun(Run):
             self._step_back(rate, used)
             found, (self.log_loss, self.log_loss_sum, self.margins) = self.log_loss, before
             check_finite(found, self.margins, rate, self.steps)
-            raise Ended("stalled", f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
+            raise Ended(Ending.STALLED, f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
         self.evaluations += 1
         self.steps += 1
 

@@ -14,6 +14,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common import interrupts
+from brittle.common.ending import Ending
 from brittle.common.progress import Progress, Watch
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
@@ -49,9 +50,9 @@ class PathPoint(Result):
 class Ended(Exception):
     """The run cannot or need not go on: `status`, one line that says why, and what it is called in `stopped_by`."""
 
-    def __init__(self, status: str, message: str, stopped_by: str | None = None) -> None:
+    def __init__(self, status: Ending, message: str, stopped_by: str | None = None) -> None:
         super().__init__(message)
-        self.status, self.stopped_by = status, stopped_by or status
+        self.status, self.stopped_by = status, stopped_by or status.value
 
 
 class Run(ABC):
@@ -145,7 +146,9 @@ class Record:
 
 @dataclass(frozen=True)
 class Outcome:
-    status: str
+    """How a run ended: `status`, what it was `stopped_by`, and a `message` of one line."""
+
+    status: Ending
     stopped_by: str
     message: str
 
@@ -168,7 +171,7 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
             stop = _reached(run, stops, look, record.points)
             if stop is not None:
                 outcome = _outcome(stop, stops)
-                if outcome.status != "reached":
+                if outcome.status is not Ending.REACHED:
                     save.now(run, record)
                 return outcome
             if run.seconds - reported > SECONDS_BETWEEN_REPORTS:
@@ -178,12 +181,12 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
             if received:
                 save.now(run, record)
                 stopped_by, word = SIGNALS[received[0]]
-                return Outcome("interrupted", stopped_by, f"{word} at log-loss {run.log_loss:.6g}")
+                return Outcome(Ending.INTERRUPTED, stopped_by, f"{word} at log-loss {run.log_loss:.6g}")
             try:
                 run.step()
             except Ended as end:
                 run.seconds = time.perf_counter() - clock
-                if end.status != "reached":
+                if end.status is not Ending.REACHED:
                     save.now(run, record)
                 return Outcome(end.status, end.stopped_by, str(end))
 
@@ -207,8 +210,8 @@ def _reached(run: Run, stops: Sequence[Stop], look: Look, path: list[PathPoint])
 def _outcome(stop: Stop, stops: Sequence[Stop]) -> Outcome:
     goals = [str(other) for other in stops if not other.budget]
     if stop.budget and goals:
-        return Outcome("budget", str(stop), f"ended by {stop} before {' or '.join(goals)} was reached")
-    return Outcome("reached", str(stop), f"reached {stop}")
+        return Outcome(Ending.BUDGET, str(stop), f"ended by {stop} before {' or '.join(goals)} was reached")
+    return Outcome(Ending.REACHED, str(stop), f"reached {stop}")
 
 
 class Saver:

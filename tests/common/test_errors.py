@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from brittle.common.errors import InputError, require, require_between, require_count, require_positive
+from brittle.common.errors import InputError, require, require_between, require_count, require_positive, required
 
 
 def test_good_values_pass():
@@ -13,12 +13,14 @@ def test_good_values_pass():
     require_count("seed", 0, least=0)
     require_positive("scale", 0.1)
     require_between("share", 1, 0, 1)
+    assert required(0, "nought is not missing") == 0
 
 
 @pytest.mark.parametrize(
     ("check", "words"),
     [
         (lambda: require(False, "the message"), "the message"),
+        (lambda: required(None, "the labels are missing"), "the labels are missing"),
         (lambda: require_count("width", 0), "width is 0; it must be a whole number of at least 1"),
         (lambda: require_count("width", 2.0), "width is 2.0"),
         (lambda: require_count("width", True), "width is True"),

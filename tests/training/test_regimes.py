@@ -5,7 +5,7 @@ import torch
 
 from brittle.networks import PyTorch
 from brittle.settings import Sphere
-from brittle.training import Descent, Steps
+from brittle.training import Descent, Ending, LogLoss, Steps
 from tests.cases import REGIMES, STOPS
 
 
@@ -42,3 +42,11 @@ def test_a_stop_ends_a_run_and_gives_its_name(stop):
     result = Descent(until=(stop, Steps(5000)), rate=0.2).train(*setup())
     assert result.status == "reached" or stop.budget
     assert result.stopped_by == str(stop)
+
+
+def test_an_ending_is_its_word_in_json_and_knows_what_to_do():
+    result = Descent(until=(LogLoss(-70), Steps(3))).train(*setup())
+    assert result.status is Ending.BUDGET
+    assert "allow more" in result.status.advice
+    assert type(result.to_json()["status"]) is str
+    assert result.to_json()["status"] == "budget"

@@ -7,8 +7,9 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.audit.budget import Budget
-from brittle.audit.explanation import without_off_subspace_weights
+from brittle.auditing.budget import Budget
+from brittle.auditing.explanation import without_off_subspace_weights
+from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
@@ -103,7 +104,7 @@ class WeightDecay(Remedy):
             steps = int(torch.tensor(self.shrink).log() / (rate * self.decay)) + 1
             until = (Steps(steps), Time(max(budget.left, 0.1)))
             training = Descent(until=until, rate=rate, decay=self.decay).train(patient.layered, patient.data)
-            if training.status != "diverged" and training.accuracy > 0.5:
+            if training.status is not Ending.DIVERGED and training.accuracy > 0.5:
                 return training.network
             rate /= 4
         raise InputError("gradient descent with weight decay diverges at every rate that was tried")
@@ -150,7 +151,7 @@ class AdversarialTraining(Remedy):
             attacked = perturbed(network, patient.data, inner).to(torch.float64)
             data = replace(patient.data, X=attacked)
             training = Descent(until=(Steps(10), Time(max(budget.left, 0.1))), rate=rate).train(network, data)
-            if training.status == "diverged":
+            if training.status is Ending.DIVERGED:
                 rate /= 4
             else:
                 network = training.network
@@ -179,7 +180,7 @@ def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
     return start.with_layers([first.with_parameters(weight / factor, bias), *others])
 
 
-def _fitted(patient: Patient, training: Training) -> Network:
+def _fitted(patient: Patient, training: Training[Network]) -> Network:
     wanted = patient.network.accuracy(patient.data.X, patient.data.y) - SLIGHT_LOSS
     short = f"trained again for {training.seconds:.3g} s it reached an accuracy of {training.accuracy:.1%} only"
     require(training.accuracy >= wanted, f"{short}: give the audit more time")

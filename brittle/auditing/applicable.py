@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from brittle.audit.budget import Budget
+from brittle.auditing.budget import Budget
 from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network

@@ -2,11 +2,11 @@
 
 import math
 
-from brittle.audit.explanation import Explanation
-from brittle.audit.geometry import Geometry
-from brittle.audit.regime import TrainingRegime
-from brittle.audit.treatment import Treatment, best
-from brittle.audit.vulnerability import Vulnerability, median
+from brittle.auditing.explanation import Explanation
+from brittle.auditing.geometry import Geometry
+from brittle.auditing.regime import TrainingRegime
+from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.vulnerability import Vulnerability, median
 from brittle.networks import Network
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 import brittle as bt
-from brittle.audit.budget import Budget, in_batches
-from brittle.audit.remedies import REMEDIES, Patient
-from brittle.audit.treatment import Treatment, best
-from brittle.audit.vulnerability import vulnerability
+from brittle.auditing.budget import Budget, in_batches
+from brittle.auditing.remedies import REMEDIES, Patient
+from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.vulnerability import vulnerability
 from brittle.common.errors import InputError
 from brittle.networks import Deep, orthogonal_kkt, save_network
 from brittle.settings import Data, Orthogonal, Subspace

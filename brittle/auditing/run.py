@@ -7,16 +7,16 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from brittle.audit.applicable import TheoremRow, applicable
-from brittle.audit.budget import Budget
-from brittle.audit.explanation import Explanation, explain
-from brittle.audit.geometry import Geometry, geometry
-from brittle.audit.regime import TrainingRegime, training_regime
-from brittle.audit.remedies import REMEDIES, Patient
-from brittle.audit.treatment import Treatment, seeded, treat
-from brittle.audit.verdict import weaknesses, written
-from brittle.audit.vulnerability import Vulnerability, vulnerability
-from brittle.common.errors import InputError, require, require_count
+from brittle.auditing.applicable import TheoremRow, applicable
+from brittle.auditing.budget import Budget
+from brittle.auditing.explanation import Explanation, explain
+from brittle.auditing.geometry import Geometry, geometry
+from brittle.auditing.regime import TrainingRegime, training_regime
+from brittle.auditing.remedies import REMEDIES, Patient
+from brittle.auditing.treatment import Treatment, seeded, treat
+from brittle.auditing.verdict import weaknesses, written
+from brittle.auditing.vulnerability import Vulnerability, vulnerability
+from brittle.common.errors import InputError, require, require_count, required
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.networks import Network, as_layered, as_network
@@ -80,8 +80,7 @@ def _chosen(names: tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _data(X: Tensor, y: Tensor | None) -> Data:
-    require(y is not None, "y is missing: an audit needs the labels of the examples")
-    assert y is not None
+    y = required(y, "y is missing: an audit needs the labels of the examples")
     return Data(torch.as_tensor(X).detach(), torch.as_tensor(y).detach())
 
 

@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from brittle.audit.explanation import explain, share_off, without_off_subspace_weights
-from brittle.audit.geometry import geometry
-from brittle.audit.regime import training_regime
+from brittle.auditing.explanation import explain, share_off, without_off_subspace_weights
+from brittle.auditing.geometry import geometry
+from brittle.auditing.regime import training_regime
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace

@@ -1,6 +1,7 @@
 """What the data look like to the theorems: dimensions, angles, balance, clusters."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,8 +39,9 @@ class Geometry(Result):
     duplicates: int
     basis: Tensor
 
-    def to_json(self) -> dict[str, object]:
-        return {name: value for name, value in super().to_json().items() if name != "basis"}
+    def content(self) -> dict[str, Any]:
+        """Everything but the basis, which is as long as the data."""
+        return {name: value for name, value in super().content().items() if name != "basis"}
 
 
 def geometry(data: Data) -> Geometry:

@@ -1,14 +1,15 @@
 """Every remedy is tried and measured on the same examples as the network itself."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.audit.budget import Budget
-from brittle.audit.remedies import Patient, Remedy
-from brittle.audit.vulnerability import median, smallest
+from brittle.auditing.budget import Budget
+from brittle.auditing.remedies import Patient, Remedy
+from brittle.auditing.vulnerability import median, smallest
 from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network
@@ -40,10 +41,10 @@ class Treatment(Result):
     def factor(self) -> float:
         return self.radius_after / self.radius_before if self.radius_before > 0 else float("nan")
 
-    def to_json(self) -> dict[str, object]:
-        content = {name: value for name, value in super().to_json().items() if name != "network"}
-        factor = self.factor
-        return {**content, "factor": factor if abs(factor) < float("inf") else None}
+    def content(self) -> dict[str, Any]:
+        """Everything but the weights, which belong in a network file, and the factor."""
+        content = {name: value for name, value in super().content().items() if name != "network"}
+        return {**content, "factor": self.factor}
 
 
 def treat(remedy: Remedy, patient: Patient, audited: Data, norms: Tensor, rng: Generator, budget: Budget) -> Treatment:

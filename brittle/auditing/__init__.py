@@ -1,0 +1,7 @@
+"""The verdict on one network; its function is `brittle.audit` as well."""
+
+from brittle.auditing.remedies import REMEDIES, Remedy
+from brittle.auditing.run import Audit, audit
+from brittle.auditing.treatment import Treatment
+
+__all__ = ["REMEDIES", "Audit", "Remedy", "Treatment", "audit"]

@@ -1,0 +1,72 @@
+"""What a type checker tells a user: the type of every typical result, and every mistake in a name.
+
+One run of mypy checks all of it, as loading PyTorch's types takes most of the time.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+BEGINNING = """
+import torch
+import brittle as bt
+
+rng = torch.Generator()
+data = bt.settings.Sphere(dim=20).sample(5, rng)
+shallow = bt.networks.PyTorch().draw(20, 30, rng)
+deep = bt.networks.PyTorch().draw_deep(20, (30, 30), rng)
+"""
+REVEALED = {
+    "data": "settings.base.Data",
+    "shallow": "networks.two_layer.TwoLayer",
+    "bt.networks.as_network(torch.nn.ReLU())": "networks.base.Network",
+    "bt.training.Flow().train(shallow, data).network": "networks.two_layer.TwoLayer",
+    "bt.training.Flow().train(deep, data).network": "networks.deep.Deep",
+    "bt.training.Descent().train(torch.nn.Linear(20, 1), data).network": "networks.base.Network",
+    "bt.training.Flow().train(deep, data).status": "common.ending.Ending",
+    "bt.margin.solve(shallow, data)": "margin.solve.KKTPoint",
+    "bt.margin.solve(shallow, data).status": "common.ending.Ending",
+    "bt.attacks.PGD(budget=1.0).run(shallow, data)": "attacks.pgd.PGDResult",
+    "bt.attacks.MinimumNorm().run(deep, data)": "attacks.minimum_norm.MinimumNormResult",
+    "bt.attacks.GradientStep().run(deep, data)": "attacks.gradient_step.GradientStepResult",
+    "bt.attacks.Universal().run(deep, data)": "attacks.universal.UniversalResult",
+    "bt.attacks.Ray().run(deep, data)": "attacks.base.AttackResult",
+    "bt.certificates.Exact().bound(shallow, data)": "certificates.base.Bounds",
+    "bt.certificates.Lipschitz().bound(deep, data)": "certificates.base.Bounds",
+    "bt.theorems.check('vardi2022/4.1', data, shallow)": "theorems.check.Verdict",
+    "bt.audit(shallow, data)": "auditing.run.Audit",
+}
+MISTAKES = {
+    "bt.attacks.PGD(budgett=3)": 'Unexpected keyword argument "budgett" for "PGD"',
+    "bt.training.Flow(untill=bt.training.Steps(3))": 'Unexpected keyword argument "untill" for "Flow"',
+    "bt.settings.Sphere(dimension=3)": 'Unexpected keyword argument "dimension" for "Sphere"',
+    "bt.certificates.Exact().bound(shallow, data, capp=1.0)": 'Unexpected keyword argument "capp" for "bound"',
+    "bt.audit(shallow, data, budgett=3.0)": 'Unexpected keyword argument "budgett" for "audit"',
+    "bt.margin.solve(data, data)": 'Argument 1 to "solve" has incompatible type "Data"',
+    "bt.training.Flow().train(shallow, data).status.advise": '"Ending" has no attribute "advise"',
+    "bt.atacks": 'Module has no attribute "atacks"',
+}
+SAID = re.compile(r"user\.py:(\d+): (?:note: Revealed type is \"brittle\.(.*)\"|error: (.*))")
+
+
+def said_by_mypy(folder: Path, lines: list[str]) -> dict[str, list[str]]:
+    """Types and errors by line of code."""
+    (folder / "user.py").write_text("\n".join(lines))
+    settings = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={folder / 'cache'}", "--no-pretty"]
+    checker = [sys.executable, "-m", "mypy", *settings, "user.py"]
+    seen = subprocess.run(checker, cwd=folder, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True)
+    said: dict[str, list[str]] = {}
+    for number, revealed, error in SAID.findall(seen.stdout):
+        said.setdefault(lines[int(number) - 1], []).append(revealed or error)
+    return said
+
+
+def test_a_type_checker_knows_every_result_and_every_wrong_name(tmp_path):
+    wanted = {f"reveal_type({code})": kind for code, kind in REVEALED.items()} | MISTAKES
+    said = said_by_mypy(tmp_path, [*BEGINNING.splitlines(), *wanted])
+    assert set(said) == set(wanted)
+    assert {code: words for code, words in said.items() if len(words) > 1} == {}
+    assert {code: said[code] for code, words in wanted.items() if not said[code][0].startswith(words)} == {}
