@@ -1,18 +1,15 @@
 """An experiment is one figure of one paper: a grid of independent cells, and what the figure claims."""
 
 import hashlib
-import inspect
 import json
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, ClassVar
 
-from brittle import __version__
 from brittle.common.errors import require
 from brittle.common.result import Result
+from brittle.experiments.code import code_hash
 from brittle.experiments.picture import Picture
 
 PRESETS = ("smoke", "quick", "full")
@@ -63,6 +60,11 @@ class Experiment(ABC):
     title: ClassVar[str]
     family: ClassVar[str]
 
+    @property
+    def code(self) -> str:
+        """The hash of all code that `measure` uses."""
+        return code_hash(type(self).measure.__module__)
+
     @abstractmethod
     def grid(self, preset: str) -> list[Params]:
         """The parameters of every cell; `seed` is one of them."""
@@ -99,8 +101,7 @@ class Experiment(ABC):
             message = f"--only {name}: {self.id} has {', '.join(map(str, known)) or 'no such parameter'} at {preset}"
             require(len(known) > 0 and all(value in known for value in values), message)
             grid = [params for params in grid if params.get(name) in values]
-        code = source_hash(type(self))
-        return [Cell(self.family, {**params, "seed": params["seed"] + first_seed}, code) for params in grid]
+        return [Cell(self.family, {**params, "seed": params["seed"] + first_seed}, self.code) for params in grid]
 
 
 @dataclass(frozen=True)
@@ -115,10 +116,3 @@ class Cell:
     def key(self) -> str:
         text = json.dumps([self.family, self.params, self.code], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:24]
-
-
-@lru_cache
-def source_hash(kind: type[Experiment]) -> str:
-    """Changes when brittle's version does, or the file in which `measure` is written."""
-    source = inspect.getsource(sys.modules[kind.measure.__module__])
-    return hashlib.sha256(f"{__version__}\n{source}".encode()).hexdigest()[:16]

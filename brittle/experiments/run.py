@@ -8,29 +8,13 @@ from typing import Any
 
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress, Watch, silent
-from brittle.experiments import (
-    frei_clusters,
-    melamed_boundary,
-    melamed_distance,
-    melamed_variance,
-    vardi_universal,
-    wang_lazy,
-    wang_robust,
-)
-from brittle.experiments.base import Cell, Experiment, FigureResult, source_hash
+from brittle.experiments import frei2023, melamed2023, vardi2022, wang2022
+from brittle.experiments.base import Cell, Experiment, FigureResult
 from brittle.experiments.cells import concluded, finished_cells, saved, timed
 from brittle.experiments.sweep import Engine, Measured
 
-FAMILIES = (
-    vardi_universal,
-    frei_clusters,
-    melamed_variance,
-    melamed_boundary,
-    melamed_distance,
-    wang_lazy,
-    wang_robust,
-)
-EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for family in FAMILIES for figure in family.FIGURES}
+PAPERS = (vardi2022, frei2023, melamed2023, wang2022)
+EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for paper in PAPERS for figure in paper.FIGURES}
 
 
 def find(name: str) -> list[Experiment]:
@@ -45,7 +29,7 @@ def find(name: str) -> list[Experiment]:
 def run_cell(cell: Cell) -> Measured:
     """What a worker does, in this process or on another machine."""
     experiment = next((figure for figure in EXPERIMENTS.values() if figure.family == cell.family), None)
-    known = experiment is not None and source_hash(type(experiment)) == cell.code
+    known = experiment is not None and experiment.code == cell.code
     require(known, f"this worker's brittle has other code for {cell.family} than the run that asks for it")
     assert experiment is not None
     return timed(experiment, cell)

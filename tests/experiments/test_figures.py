@@ -14,7 +14,7 @@ from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.experiments import EXPERIMENTS, Plan, find, reproduce
 from brittle.experiments.base import PRESETS
-from brittle.experiments.vardi_cells import UniversalCells, recipe_iterations
+from brittle.experiments.vardi2022.cells import UniversalCells, recipe_iterations
 from brittle.networks import PyTorch
 from brittle.report.figures import draw, write_figure
 from brittle.settings import Sphere

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from brittle.experiments import EXPERIMENTS
-from brittle.experiments.melamed_boundary import LINE, PLANE, Figure2, Recipe
-from brittle.experiments.melamed_boundary_cells import FARTHEST, axes, drawn, off_distances, start
-from brittle.experiments.melamed_distance_cells import span, trained_in_span
+from brittle.experiments.melamed2023.boundary_cells import FARTHEST, axes, drawn, off_distances, start
+from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2, Recipe
+from brittle.experiments.melamed2023.distance_cells import span, trained_in_span
 from brittle.networks import Deep, PyTorch, TwoLayer
 from brittle.settings import Data, Digits, Grid25, Line7, Subspace, principal
 from brittle.training import Descent, Steps

@@ -7,7 +7,7 @@ import torch
 
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.images import zeros_and_ones
-from brittle.experiments.wang_lazy_cells import flips, trained_in_ball
+from brittle.experiments.wang2022.lazy_cells import flips, trained_in_ball
 from brittle.networks import Lazy
 from brittle.training import Lazy as LazyTraining
 from brittle.training import Steps

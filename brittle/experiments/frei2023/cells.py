@@ -1,6 +1,6 @@
 """One network on clustered data, at a KKT point or after flow, beside the networks that need no training.
 
-A change in this file makes every finished cell of the family stale: claims and drawings live in `frei_clusters`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `claims` and `figures`.
 """
 
 import math

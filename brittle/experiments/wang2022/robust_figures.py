@@ -10,7 +10,7 @@ from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.images import judged_on, or_missing, told
 from brittle.experiments.picture import Curve, Heat, Picture
 from brittle.experiments.summary import distinct, mean, share, undecided, values, where
-from brittle.experiments.wang_robust_cells import RobustCells
+from brittle.experiments.wang2022.robust_cells import RobustCells
 
 FACTOR = 2.0  # how far a threshold may be from the claimed one
 WIDTH = 1000

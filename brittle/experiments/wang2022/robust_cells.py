@@ -1,6 +1,6 @@
 """Projected adversarial training in a ball round the start, and the robust accuracy that it leaves.
 
-A change in this file makes every finished cell of the family stale: claims and drawings live in `wang_robust`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `robust_figures`.
 """
 
 import math

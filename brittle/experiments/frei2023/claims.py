@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 
 from brittle.experiments.base import Claim, Point
-from brittle.experiments.frei_cells import SIZES
+from brittle.experiments.frei2023.cells import SIZES
 from brittle.experiments.summary import distinct, mean, undecided, values, where
 from brittle.theorems.scaling import fitted
 

@@ -6,7 +6,7 @@ from statistics import median
 from typing import ClassVar
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.melamed_boundary_cells import FARTHEST, BoundaryCells, axes
+from brittle.experiments.melamed2023.boundary_cells import FARTHEST, BoundaryCells, axes
 from brittle.experiments.picture import Boundary, Panel, Picture, Surface
 from brittle.experiments.summary import values, where
 from brittle.settings import Grid25, Line7

@@ -1,6 +1,6 @@
 """One network on sphere data, trained to loss 1e-30 or solved for a KKT point, and the direction that flips its margin.
 
-A change in this file makes every finished cell of the family stale: claims and drawings live in `vardi_universal`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `claims` and `figures`.
 """
 
 import math

@@ -1,6 +1,7 @@
 """A network trained inside its lazy ball, and the smallest gradient step that flips its predictions.
 
-A change in this file makes every finished cell of the family stale: claims and drawings live in `wang_lazy`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `lazy_claims` and
+`lazy_figures`.
 """
 
 import math

@@ -2,27 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from statistics import median
 from typing import Any, ClassVar
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.images import judged_on, or_missing, told
 from brittle.experiments.picture import Chart, Curve, Histogram, Panel, Picture
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
-from brittle.experiments.wang_lazy_cells import LazyCells
-from brittle.theorems.scaling import fitted
+from brittle.experiments.summary import deviation, distinct, over_seeds, share, undecided, where
+from brittle.experiments.wang2022.lazy_cells import LazyCells
+from brittle.experiments.wang2022.lazy_claims import (
+    MEASURES,
+    WIDEST,
+    as_coded,
+    fitted_exponent,
+    grows,
+    means,
+    no_slope,
+    slope,
+    test_error,
+)
 
 SIDES = (5, 7, 10, 14, 20, 25, 28)
-FROM = 100  # the smallest d of the fits: d = 25 is not yet on the line
-NARROWEST, WIDEST = 1000, 100_000  # of the paper's networks
-TOLERANCE = 0.15  # how far an exponent may be from the claimed one to be called roughly equal
-MEASURES = {
-    "relative_size": (r"$\|\delta\|/\|x\|$", -0.5),
-    "gradient": (r"$\|\nabla f\|$", 0.5),
-    "step": (r"$\eta$", -1.0),
-}
-WORDS = {"relative_size": "‖δ‖/‖x‖", "gradient": "‖∇f‖", "step": "η", "relative_step": "η/‖x‖", "output": "|f|"}
 
 
 @dataclass(frozen=True)
@@ -92,11 +93,11 @@ class LazyFigure(LazyCells):
         if any(stayed):
             said.append(f"{share(stayed)} networks were still inside their ball after {some[0]['steps']} steps.")
         drift = [
-            f"{_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
+            f"{fitted_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
             for value in distinct(some, self.varied)
         ]
         said.append(f"‖δ‖ ≈ |f|/‖∇f‖ inherits the drift of |f|, which is {'; '.join(drift)}.")
-        return [*said, *_coded(points)]
+        return [*said, *as_coded(points)]
 
 
 class BySize(LazyFigure):
@@ -123,8 +124,8 @@ class BySize(LazyFigure):
             else ("relative_size", "gradient", "step", "relative_step")
         )
         some = where(points, setting="text")
-        claims = [_slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
-        return judged_on("mnist", points, [*(claims or [_no_slope(name) for name in names]), _test_error(some)])
+        claims = [slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
+        return judged_on("mnist", points, [*(claims or [no_slope(name) for name in names]), test_error(some)])
 
 
 class ByRadius(LazyFigure):
@@ -139,8 +140,8 @@ class ByRadius(LazyFigure):
         return or_missing(grid.data, found, self.cost)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        claims = [_grows(points, name) for name in MEASURES]
-        return judged_on("mnist", points, [*claims, _test_error(points)])
+        claims = [grows(points, name) for name in MEASURES]
+        return judged_on("mnist", points, [*claims, test_error(points)])
 
 
 class Figure2(BySize):
@@ -211,76 +212,9 @@ class Figure7(LazyFigure):
 FIGURES = (Figure2(), Figure3(), Figure5(), Figure6(), Figure7())
 
 
-def _means(points: Sequence[Point], name: str, least: int = 0) -> list[tuple[int, float]]:
-    dims = [d for d in distinct(points, "dim") if d >= least]
-    return [(d, mean(values(where(points, dim=d), name))) for d in dims]
-
-
-def _exponent(points: Sequence[Point], name: str) -> str:
-    found = _means(points, name, FROM) if len(_means(points, name, FROM)) >= 3 else _means(points, name)
-    if len(found) < 3:
-        return "unknown"
-    line = fitted(name, "d", 0.0, *zip(*found, strict=True))
-    return f"d^({line.fitted:+.2f} ± {line.standard_error:.2f})"
-
-
-def _slope_text(name: str) -> str:
-    claimed = MEASURES["step" if name == "relative_step" else name][1]
-    return f"{WORDS[name]} ~ d^({claimed:+g}) (read as: the exponent over d ≥ {FROM} is within {TOLERANCE} of it)"
-
-
-def _no_slope(name: str) -> Claim:
-    return undecided(_slope_text(name))
-
-
-def _slope(points: Sequence[Point], name: str, width: int) -> Claim:
-    text, claimed = f"m = {width}: {_slope_text(name)}", MEASURES["step" if name == "relative_step" else name][1]
-    found = _means(points, name, FROM)
-    if len(found) < 3:
-        return Claim(text, f"{_exponent(points, name)} on smaller dimensions", None)
-    line = fitted(name, "d", claimed, *zip(*found, strict=True))
-    measured = f"{line.fitted:+.3f} ± {line.standard_error:.3f}"
-    return Claim(text, measured, abs(line.fitted - claimed) <= TOLERANCE)
-
-
-def _test_error(points: Sequence[Point]) -> Claim:
-    text = "every network has a test error below 1 %"
-    if not points:
-        return undecided(text)
-    wide = [point for point in points if point["width"] >= NARROWEST] or points
-    errors, decided = values(wide, "error"), wide[0]["width"] >= NARROWEST
-    measured = f"at most {max(errors):.2%}, {mean(errors):.2%} on average, m ≥ {min(values(wide, 'width')):g}"
-    return Claim(text, measured, max(errors) < 0.01 if decided else None)
-
-
-def _grows(points: Sequence[Point], name: str) -> Claim:
-    """On means over seeds and then over dimensions, from the smallest radius to the largest."""
-    text = f"{WORDS[name]} grows with C0 (read as: the means over all d rise from each C0 to the next)"
-    found = [
-        (radius, mean([value for _, value in _means(where(points, radius=radius), name)]))
-        for radius in distinct(points, "radius")
-    ]
-    if len(found) < 2:
-        return undecided(text)
-    rises = all(after[1] > before[1] for before, after in pairwise(found))
-    return Claim(text, ", ".join(f"{value:.4g} at {radius:g}" for radius, value in found), rises)
-
-
-def _coded(points: Sequence[Point]) -> list[str]:
-    """The same exponents with what the paper's own code does."""
-    some = where(points, setting="code")
-    if not some:
-        return []
-    fits = ", ".join(f"{WORDS[name]} ~ {_exponent(some, name)}" for name in MEASURES)
-    return [
-        f"As in the paper's own code (biases, first network outside the ball, misclassified as 0), m = "
-        f"{some[0]['width']}: {fits}."
-    ]
-
-
 def _claimed(points: Sequence[Point], name: str, exponent: float) -> list[Curve]:
     """A line of the claimed exponent through the mean at the largest dimension."""
-    found = _means(points, name)
+    found = means(points, name)
     if not found:
         return []
     dims, last = [float(d) for d, _ in found], found[-1]

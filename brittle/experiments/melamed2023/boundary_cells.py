@@ -1,6 +1,6 @@
 """A network trained on points of a line or a plane until its margin is large enough, and where it changes sign.
 
-A change in this file makes every finished cell of the family stale: settings and claims live in `melamed_boundary`.
+A change in this file makes every finished cell of the family stale: settings and claims live in `boundary_figures`.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """A three-layer network trained on data of a subspace, and how far PGD must go on it, off it and freely.
 
-A change in this file makes every finished cell of the family stale: claims and drawings live in `melamed_distance`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `distance_figures`.
 """
 
 from dataclasses import replace

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.frei_cells import SIZES, ClusterCells
-from brittle.experiments.frei_claims import (
+from brittle.experiments.frei2023.cells import SIZES, ClusterCells
+from brittle.experiments.frei2023.claims import (
     conjecture,
     flips_all,
     generalises,
@@ -16,6 +15,7 @@ from brittle.experiments.frei_claims import (
     transfers,
     width_free,
 )
+from brittle.experiments.frei2023.presets import GRIDS, cell
 from brittle.experiments.picture import Chart, Curve, Picture
 from brittle.experiments.summary import distinct, over_seeds, where
 
@@ -25,64 +25,6 @@ NAMES = {
     "linear_size": "linear model",
     "neighbour_size": "nearest neighbour",
 }
-
-
-@dataclass(frozen=True)
-class Grid:
-    """What a preset covers."""
-
-    dims: tuple[int, ...]  # figure a
-    clusters: tuple[int, ...]
-    seeds: int
-    test: int
-    width: int
-    widths: tuple[int, ...]  # figure b
-    networks: int  # of each width
-    crowded_dim: int  # figure c
-    crowded: tuple[int, ...]
-
-
-GRIDS = {
-    "smoke": Grid(
-        dims=(10**4, 10**8),
-        clusters=(2, 4, 8),
-        seeds=1,
-        test=60,
-        width=100,
-        widths=(50, 150),
-        networks=2,
-        crowded_dim=6,
-        crowded=(3, 18),
-    ),
-    "quick": Grid(
-        dims=(10**4, 10**8),
-        clusters=(2, 4, 8, 16, 32, 64),
-        seeds=3,
-        test=200,
-        width=1000,
-        widths=(50, 100, 300, 1000, 3000),
-        networks=4,
-        crowded_dim=16,
-        crowded=(8, 16, 32, 48, 64),
-    ),
-    "full": Grid(
-        dims=(10**4, 10**6, 10**8),
-        clusters=(2, 4, 8, 16, 32, 64, 128),
-        seeds=5,
-        test=1000,
-        width=1000,
-        widths=(50, 100, 300, 1000, 3000),
-        networks=4,
-        crowded_dim=40,
-        crowded=(20, 40, 80, 120, 160),
-    ),
-}
-
-
-def cell(dim: int, clusters: int, seed: int, **others: object) -> Params:
-    """Every seed draws data of its own unless it is told to share them."""
-    usual = {"noise": 1.0, "per_cluster": 10, "width": 1000, "data_seed": seed, "at": "kkt", "shortest": 0}
-    return {"dim": dim, "clusters": clusters, "seed": seed, **usual, **others}
 
 
 class FigureA(ClusterCells):

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.images import NAMES, judged_on, or_missing, told
-from brittle.experiments.melamed_variance_cells import VarianceCells
+from brittle.experiments.melamed2023.variance_cells import VarianceCells
 from brittle.experiments.picture import Chart, Curve, Picture
 
 

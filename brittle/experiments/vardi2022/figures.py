@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from brittle.common.progress import duration
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.picture import Chart, Curve, Picture
-from brittle.experiments.summary import distinct, mean, over_seeds, share, undecided, values, where
-from brittle.experiments.vardi_cells import UniversalCells, examples
+from brittle.experiments.summary import distinct, over_seeds, undecided, values, where
+from brittle.experiments.vardi2022.cells import UniversalCells, examples
+from brittle.experiments.vardi2022.claims import at_least, far_below, recipe_remark, spread, universal
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Figure1a(UniversalCells):
         return by_size(preset, "flow", "kkt")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        return [*_far_below(points), *_universal(points)]
+        return [*far_below(points), *universal(points)]
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = []
@@ -79,7 +79,7 @@ class Figure1a(UniversalCells):
         return Picture([_against_dim("", "smallest universal $c$", [*curves, _root(points)])])
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        return _recipe(points, seconds)
+        return recipe_remark(points, seconds)
 
 
 class Figure1b(UniversalCells):
@@ -97,11 +97,11 @@ class Figure1b(UniversalCells):
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "the width has no effect on c (read as: the widths' means at each d lie within 25 % of their mean)"
         if len(distinct(points, "width")) < 2:
-            return [undecided(text), *_far_below(points)]
-        spreads = {d: _spread(where(points, dim=d)) for d in distinct(points, "dim")}
+            return [undecided(text), *far_below(points)]
+        spreads = {d: spread(where(points, dim=d)) for d in distinct(points, "dim")}
         d = max(spreads, key=lambda dim: spreads[dim])
         measured = f"largest distance from the mean {spreads[d]:.1%}, at d = {d}"
-        return [Claim(text, measured, spreads[d] <= 0.25), *_far_below(points)]
+        return [Claim(text, measured, spreads[d] <= 0.25), *far_below(points)]
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = [
@@ -123,8 +123,8 @@ class Figure2a(UniversalCells):
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         root, rest = where(points, alpha=0.5), [point for point in points if point["alpha"] != 0.5]
         return [
-            _at_least("every example is on the margin at n = √d", root, 1.0),
-            _at_least("at least 92 % are on the margin at the other sample sizes", rest, 0.92),
+            at_least("every example is on the margin at n = √d", root, 1.0),
+            at_least("at least 92 % are on the margin at the other sample sizes", rest, 0.92),
         ]
 
     def picture(self, points: Sequence[Point]) -> Picture:
@@ -155,56 +155,6 @@ class Figure2b(UniversalCells):
 FIGURES = (Figure1a(), Figure1b(), Figure2a(), Figure2b())
 
 
-def _groups(points: Sequence[Point]) -> list[list[Point]]:
-    """The seeds of each cell together."""
-    names = ("at", "alpha", "width", "dim")
-    keys = dict.fromkeys(tuple(point[name] for name in names) for point in points)
-    return [where(points, **dict(zip(names, key, strict=True))) for key in keys]
-
-
-def _far_below(points: Sequence[Point]) -> list[Claim]:
-    text = "c is far below √d (read as: over seeds at most ¾√d in every place, at most ½√d on average over places)"
-    claims = []
-    for at, name in (("flow", "at loss 1e-30"), ("kkt", "at KKT points")):
-        groups = [group for group in _groups(where(points, at=at)) if values(group, "ratio")]
-        if not groups:
-            continue
-        ratios = [mean(values(group, "ratio")) for group in groups]
-        highest, one = max(zip(ratios, (group[0] for group in groups), strict=True), key=lambda pair: pair[0])
-        place = f"d = {one['dim']}, α = {one['alpha']:g}, width {one['width']}"
-        measured = f"c/√d at most {highest:.3f} ({place}), {mean(ratios):.3f} on average"
-        claims.append(Claim(f"{name}, {text}", measured, highest <= 0.75 and mean(ratios) <= 0.5))
-    return claims or [undecided(text)]
-
-
-def _universal(points: Sequence[Point]) -> list[Claim]:
-    text = "one direction flips every example on the margin at once"
-    if not points:
-        return [undecided(text)]
-    flipped = [point.get("size") is not None for point in points]
-    return [Claim(text, f"in {share(flipped)} networks", all(flipped))]
-
-
-def _at_least(text: str, points: Sequence[Point], threshold: float) -> Claim:
-    """Judged on means over seeds, as the paper's plot shows them."""
-    if not points:
-        return undecided(text)
-    groups = _groups(points)
-    means = [mean(values(group, "share_on_margin")) for group in groups]
-    lowest = min(range(len(means)), key=means.__getitem__)
-    one, single = groups[lowest][0], min(values(points, "share_on_margin"))
-    place = f"d = {one['dim']}, α = {one['alpha']:g}"
-    return Claim(
-        text, f"lowest mean {means[lowest]:.1%} ({place}), lowest network {single:.1%}", min(means) >= threshold - 1e-9
-    )
-
-
-def _spread(points: Sequence[Point]) -> float:
-    """How far the mean of some width is from the mean of all, relatively."""
-    means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
-    return max(abs(each / mean(means) - 1) for each in means)
-
-
 def _by_alpha(points: Sequence[Point], name: str) -> list[Curve]:
     return [
         over_seeds(where(points, alpha=alpha), "dim", name, rf"$n = d^{{{alpha:g}}}$", colour=colour)
@@ -219,16 +169,3 @@ def _root(points: Sequence[Point]) -> Curve:
 
 def _against_dim(title: str, y_label: str, curves: Sequence[Curve]) -> Chart:
     return Chart(title, "input dimension $d$", y_label, curves)
-
-
-def _recipe(points: Sequence[Point], seconds: Seconds) -> list[str]:
-    trained = where(points, at="flow")
-    if not trained:
-        return []
-    iterations = mean(values(trained, "recipe_iterations"))
-    evaluations = mean(values(trained, "gradient_evaluations"))
-    return [
-        f"The paper's own schedule would take about {iterations:,.0f} iterations for each network, where flow took "
-        f"{evaluations:,.0f} gradient evaluations: {duration(seconds['recipe'])} for these {len(trained)} networks on "
-        f"one core, timed on a few of its iterations in each cell. All cells here took {duration(seconds['cells'])}."
-    ]

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from brittle.experiments.base import Claim, Params, Point, Seconds
 from brittle.experiments.images import judged_on, or_missing, told
-from brittle.experiments.melamed_distance_cells import SIDES, DistanceCells
+from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCells
 from brittle.experiments.picture import Chart, Picture
 from brittle.experiments.summary import distinct, mean, over_seeds, undecided, values, where
 
