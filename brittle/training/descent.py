@@ -29,11 +29,11 @@ class Descent(Regime):
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: (Loss(0.01), Steps(100_000)))
-    loss: LossFunction = field(default_factory=Logistic)
+    loss: LossFunction = field(default_factory=Logistic)  # L
     rate: float = 0.1
     batch: int | None = None
-    layers: str = "all"
-    biases: bool | None = None
+    layers: str = "all"  # or "first"
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
     decay: float = 0.0
     decay_on: str = "weights"
     squared: bool = True

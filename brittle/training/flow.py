@@ -32,13 +32,13 @@ class Flow(Regime):
     `span` trains the first layer on the coordinates in the span of the data: "auto" where n < d.
     """
 
-    loss: LossFunction = field(default_factory=Exponential)
-    pair: str = "bogacki-shampine"
+    loss: LossFunction = field(default_factory=Exponential)  # L, which falls
+    pair: str = "bogacki-shampine"  # or "heun", "dormand-prince"
     tolerance: float = 3e-4
     span: bool | str = "auto"
-    precision: str = "float64"
-    layers: str = "all"
-    biases: bool | None = None
+    precision: str = "float64"  # or "float32"
+    layers: str = "all"  # or "first"
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
 
     def __post_init__(self) -> None:
         require(self.pair in PAIRS, f"pair is {self.pair!r}; it must be one of {', '.join(PAIRS)}")

@@ -15,7 +15,7 @@ from brittle.common.errors import require
 class LossFunction(ABC):
     """ℓ(q) of the margins q (n,); the total is their sum, or their mean."""
 
-    reduction: str = "mean"
+    reduction: str = "mean"  # or "sum"
 
     def __post_init__(self) -> None:
         known = self.reduction in ("mean", "sum")
