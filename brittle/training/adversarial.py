@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -40,7 +41,7 @@ class Adversarial(Regime):
     inner_steps: int = 100  # T2, of PGD
     inner_rate: float | None = None  # α, of PGD; None: 2.5 R/T2
     normalised: bool = True
-    project: str = "epoch"  # or "step"
+    project: Literal["epoch", "step"] = "epoch"  # how often
     patience: int = 3
     biases: bool | None = None  # None: trained, save those of two layers that are all zero
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -33,11 +34,11 @@ class Flow(Regime):
     """
 
     loss: LossFunction = field(default_factory=Exponential)  # L, which falls
-    pair: str = "bogacki-shampine"  # or "heun", "dormand-prince"
+    pair: Literal["heun", "bogacki-shampine", "dormand-prince"] = "bogacki-shampine"
     tolerance: float = 3e-4
-    span: bool | str = "auto"
-    precision: str = "float64"  # or "float32"
-    layers: str = "all"  # or "first"
+    span: bool | Literal["auto"] = "auto"
+    precision: Literal["float64", "float32"] = "float64"  # of the weights
+    layers: Literal["all", "first"] = "all"  # those that are trained
     biases: bool | None = None  # None: trained, save those of two layers that are all zero
 
     def __post_init__(self) -> None:

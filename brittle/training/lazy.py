@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -33,10 +34,10 @@ class Lazy(Regime):
     loss: LossFunction = field(default_factory=Logistic)  # L
     rate: float = 0.1  # step size
     batch: int = 128  # examples in a step
-    check: str = "step"
+    check: Literal["step", "epoch"] = "step"
     inside: bool = True
     biases: bool | None = None  # None: trained, save those of two layers that are all zero
-    precision: str = "float64"  # or "float32"
+    precision: Literal["float64", "float32"] = "float64"  # of the weights
 
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)
