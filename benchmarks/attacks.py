@@ -11,6 +11,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,7 @@ def against_foolbox(dim: int, width: int, examples: int, rounds: int, seed: int)
     for turn in range(rounds):
         for name, attack in attacks.items():
             if turn == 0 or name in ours or name in QUICK:
-                seconds, results[name] = timed(lambda attack=attack: attack.run(network, data))
+                seconds, results[name] = timed(partial(attack.run, network, data))
                 times[name].append(seconds)
     flipped = torch.stack([result.success for result in results.values()]).all(0)
     rows = [
@@ -114,10 +115,7 @@ def against_scan(width: int, examples: int, rounds: int, seed: int) -> dict[str,
         exact.append(seconds)
         seconds, found = timed(lambda: scan(network, X, y, 0.001, 20.0))
         batched.append(seconds)
-        each = [
-            timed(lambda row=row: scan(network, X[row : row + 1], y[row : row + 1], 0.001, 20.0))
-            for row in range(len(X))
-        ]
+        each = [timed(partial(scan, network, X[row : row + 1], y[row : row + 1], 0.001, 20.0)) for row in range(len(X))]
         single.append(sum(seconds for seconds, _ in each))
     steps = result.norms / network.margin_gradients(X, y).norm(dim=1)
     excess = found - steps
@@ -156,7 +154,8 @@ def in_a_box(networks: int) -> dict[str, Any]:
 
 def _shortest_in_box(g: Tensor, X: Tensor) -> Tensor:
     """min ‖δ‖ with g·(x + δ) ≤ 0 and x + δ in [-1, 1]; the corner -sign(g) does, unless g is 0."""
-    heights, small, large = (g * X).sum(1, keepdim=True), torch.zeros(len(X), 1, dtype=X.dtype), 1e9
+    heights = (g * X).sum(1, keepdim=True)
+    small, large = torch.zeros_like(heights), torch.full_like(heights, 1e9)
     for _ in range(200):
         middle = (small + large) / 2
         reached = heights + (g * (-middle * g).clamp(-1 - X, 1 - X)).sum(1, keepdim=True) <= 0

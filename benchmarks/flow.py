@@ -48,7 +48,7 @@ def instance(dim: int, examples: int, width: int, seed: int) -> tuple[TwoLayer, 
     return PyTorch().draw(dim, width, rng), data
 
 
-def recipe_run(network: TwoLayer, data: Data, reference: Training | None) -> Timed:
+def recipe_run(network: TwoLayer, data: Data, reference: Training[TwoLayer] | None) -> Timed:
     """To the end; or, where it has already been there, by its time per step."""
     if reference is None:
         return timed(lambda: Recipe().train(network, data))
@@ -62,8 +62,8 @@ def universal(network: TwoLayer, data: Data) -> float:
 
 
 def against_recipe(
-    dim: int, examples: int, width: int, seed: int, threads: int, reference: Training | None
-) -> tuple[dict[str, Any], Training]:
+    dim: int, examples: int, width: int, seed: int, threads: int, reference: Training[TwoLayer] | None
+) -> tuple[dict[str, Any], Training[TwoLayer]]:
     torch.set_num_threads(threads)
     network, data = instance(dim, examples, width, seed)
     Flow(until=Steps(3)).train(network, data)  # the first products of a process are slow

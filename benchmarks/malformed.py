@@ -136,9 +136,10 @@ def _started(files: dict[str, Format], seed: int) -> Worker:
 
 def _collected(worker: Worker, total: Tally, files: dict[str, Format], seed: int) -> Worker:
     """Take an answer where there is one; a worker that is dead or too slow is replaced."""
-    if worker.number is None:
+    number = worker.number
+    if number is None:
         return worker
-    key = list(files)[worker.number % len(files)]
+    key = list(files)[number % len(files)]
     try:
         if worker.connection.poll():
             total.add(*worker.connection.recv())
@@ -146,9 +147,9 @@ def _collected(worker: Worker, total: Tally, files: dict[str, Format], seed: int
             return worker
         if time.monotonic() - worker.since < SECONDS:
             return worker
-        total.add(worker.number, key, f"more than {SECONDS:g} s")
+        total.add(number, key, f"more than {SECONDS:g} s")
     except (EOFError, OSError):
-        total.add(worker.number, key, "the process died")
+        total.add(number, key, "the process died")
     worker.stop()
     return _started(files, seed)
 

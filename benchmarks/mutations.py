@@ -55,7 +55,7 @@ def spliced(content: bytes, rng: random.Random) -> bytes:
 def resized(content: bytes, rng: random.Random) -> bytes:
     """Some number in the file, as if it were a length, becomes another."""
     size = rng.choice((1, 2, 4, 8))
-    value = rng.choice(LENGTHS) % 256**size
+    value: int = rng.choice(LENGTHS) % 256**size
     place = rng.randrange(max(1, len(content) - size))
     return content[:place] + value.to_bytes(size, rng.choice(("little", "big"))) + content[place + size :]
 
@@ -165,7 +165,8 @@ def remodelled(content: bytes, rng: random.Random) -> bytes:
             continue
         _refill(message, field.name, value, rng)
         break
-    return model.SerializeToString()
+    damaged: bytes = model.SerializeToString()
+    return damaged
 
 
 def _refill(message: Any, name: str, value: Any, rng: random.Random) -> None:

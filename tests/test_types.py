@@ -47,6 +47,8 @@ MISTAKES = {
     "bt.audit(shallow, data, budgett=3.0)": 'Unexpected keyword argument "budgett" for "audit"',
     "bt.margin.solve(data, data)": 'Argument 1 to "solve" has incompatible type "Data"',
     "bt.training.Flow().train(shallow, data).status.advise": '"Ending" has no attribute "advise"',
+    "bt.training.Flow(layers='last')": 'Argument "layers" to "Flow" has incompatible type "Literal[\'last\']"',
+    "bt.training.Logistic('total')": 'Argument 1 to "Logistic" has incompatible type "Literal[\'total\']"',
     "bt.atacks": 'Module has no attribute "atacks"',
 }
 SAID = re.compile(r"user\.py:(\d+): (?:note: Revealed type is \"brittle\.(.*)\"|error: (.*))")

@@ -28,8 +28,8 @@ class GradientStep(Attack[GradientStepResult]):
 
     result: ClassVar[type[AttackResult]] = GradientStepResult
 
-    subspace: Restriction = FREE
-    limit: float = torch.inf
+    subspace: Restriction = FREE  # where perturbations may lie
+    limit: float = torch.inf  # no perturbation is longer
 
     def _run(self, target: Target) -> Attempt:
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())

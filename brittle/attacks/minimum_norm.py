@@ -40,9 +40,9 @@ class MinimumNorm(Attack[MinimumNormResult]):
     starts: int = 4
     descents: int = 2
     rounds: int = 20
-    subspace: Restriction = FREE
-    limit: float = torch.inf
-    tolerance: float = 1e-9
+    subspace: Restriction = FREE  # where perturbations may lie
+    limit: float = torch.inf  # no perturbation is longer
+    tolerance: float = 1e-9  # relative: a smaller gain is none
 
     def __post_init__(self) -> None:
         require_count("starts", self.starts)

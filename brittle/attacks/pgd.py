@@ -35,8 +35,8 @@ class PGD(Attack[PGDResult]):
     steps: int = 50
     pace: float = 2.5
     rounds: int = 8
-    subspace: Restriction = FREE
-    limit: float = torch.inf
+    subspace: Restriction = FREE  # where perturbations may lie
+    limit: float = torch.inf  # the search goes no farther
 
     def __post_init__(self) -> None:
         if self.budget is not None:

@@ -20,7 +20,7 @@ class Ray(Attack[AttackResult]):
     """
 
     direction: Tensor | None = None
-    subspace: Restriction = FREE
+    subspace: Restriction = FREE  # where perturbations may lie
     limit: float = torch.inf
 
     def _run(self, target: Target) -> Attempt:

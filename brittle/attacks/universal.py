@@ -54,8 +54,8 @@ class Universal(Attack[UniversalResult]):
     direction: Direction | Tensor = signed_examples
     margin_slack: float | None = None
     signed: bool = True
-    subspace: Restriction = FREE
-    limit: float = torch.inf
+    subspace: Restriction = FREE  # where perturbations may lie
+    limit: float = torch.inf  # no perturbation is longer
 
     def _run(self, target: Target) -> Attempt:
         require(target.data.binary or not self.signed, "a signed universal direction needs the labels -1 and 1")

@@ -25,7 +25,13 @@ from brittle.settings import Data
 
 @dataclass(frozen=True, eq=False)
 class Audit(Result):
-    """The verdict and everything it rests on. `partial` names what the budget cut short."""
+    """The `verdict` in words and everything it rests on.
+
+    `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
+    was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `explanation` where the
+    flips point, `theorems` what each paper says here, `remedies` what each changes. `partial` names what the `budget`
+    in seconds cut short; `seconds` is what it took.
+    """
 
     verdict: str
     weaknesses: tuple[str, ...]

@@ -21,7 +21,12 @@ TRAINING_SHARE = 0.6  # of a remedy's time; the rest measures its radius
 
 @dataclass(frozen=True, eq=False)
 class Treatment(Result):
-    """Before and after one remedy; `applied` is False with a `reason` where it could not be tried."""
+    """Before and after the remedy `name`; `applied` is False with a `reason` where it could not be tried.
+
+    `explains` says what it does. `accuracy_before` and `accuracy_after` are on the training examples,
+    `test_accuracy_before` and `test_accuracy_after` on those held out, None without; `radius_before` and
+    `radius_after` are median radii. `network` is what it made, None where not applied; it took `seconds`.
+    """
 
     name: str
     explains: str

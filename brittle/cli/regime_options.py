@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import fields
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -89,7 +89,8 @@ def _names(part: type[Regime]) -> set[str]:
     return {field.name for field in fields(part)}
 
 
-def _loss(part: type[Regime], name: str | None, reduction: str | None) -> LossFunction:
+def _loss(part: type[Regime], name: str | None, reduction: Literal["mean", "sum"] | None) -> LossFunction:
+    """The regime's own loss with what is given; the loss refuses any other reduction itself."""
     usual: LossFunction = part().loss  # type: ignore[attr-defined]
     require(name is None or name in LOSSES, f"--loss is {name!r}; it must be one of {', '.join(LOSSES)}")
     kind = type(usual) if name is None else LOSSES[name]

@@ -20,7 +20,7 @@ ROWS_AT_ONCE = 1024
 
 @dataclass(frozen=True, eq=False)
 class Adapter(Network):
-    """A copy of a module in evaluation mode, from (n, *shape) to (n,), (n, 1) or (n, C).
+    """A copy `inner` of a module in evaluation mode, from (n, *shape) to (n,), (n, 1) or (n, C).
 
     Rows of X (n, dim) are reshaped to `shape` (by default the flat row itself) and converted to the module's float
     type. Each row's output must depend on that row alone.
@@ -28,7 +28,7 @@ class Adapter(Network):
 
     inner: nn.Module
     shape: tuple[int, ...] = ()
-    outputs: int = field(init=False)
+    outputs: int = field(init=False)  # 1, or C
 
     def __post_init__(self) -> None:
         module = _evaluating(self.inner)

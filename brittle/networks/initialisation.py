@@ -19,7 +19,7 @@ Kind = TypeVar("Kind", bound=Layered)
 
 @dataclass(frozen=True)
 class Initialisation(ABC):
-    """A law of (W, b, v). `scale` divides the weights, and the biases too where `scale_biases`."""
+    """A law of (W, b, v), with b = 0 unless `biases`. `scale` divides the weights, and b too where `scale_biases`."""
 
     scale: float = 1.0
     scale_biases: bool = True
@@ -54,7 +54,7 @@ class PyTorch(Initialisation):
     few directions tends to in high dimension.
     """
 
-    first_layer_only: bool = False
+    first_layer_only: bool = False  # what `scale` divides
 
     def draw_deep(
         self, dim: int, widths: Sequence[int], rng: Generator, *, outputs: int = 1, ambient: int | None = None
@@ -94,7 +94,7 @@ class PyTorch(Initialisation):
 class Kaiming(Initialisation):
     """melamed2023 3.1: w_i ~ N(0, β² I) with β² = 1/d unless given, output weights ±1/√m."""
 
-    beta: float | None = None
+    beta: float | None = None  # β
     biases: bool = False
 
     def __post_init__(self) -> None:

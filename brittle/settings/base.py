@@ -36,7 +36,10 @@ class Truth:
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """X (n, columns) float64; y (n,) float64 in {-1, 1}, or int64 class numbers."""
+    """X (n, columns) float64; y (n,) float64 in {-1, 1}, or int64 class numbers.
+
+    `X_test` and `y_test` are held-out examples of the same form, None without; `truth` is what the setting knows.
+    """
 
     X: Tensor
     y: Tensor

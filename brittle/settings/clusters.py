@@ -24,9 +24,9 @@ class Clusters(Setting):
 
     name: ClassVar = "clusters"
 
-    dim: int
-    clusters: int = 2
-    noise: float = 1.0
+    dim: int  # d
+    clusters: int = 2  # k
+    noise: float = 1.0  # σ
     balance: float = 0.5
     random_means: bool = False
 

@@ -28,7 +28,7 @@ Arrays = Mapping[str, np.ndarray]
 
 @dataclass(frozen=True)
 class File(GivenSet):
-    """The examples of a .npz, .csv or .pt file.
+    """The examples of a .npz, .csv or .pt file at `path`.
 
     `label` is the label column of a .csv, by name or by position; `header` says whether it has names in its first line
     (None: look). `classes` keeps two labels and calls them -1 and +1.

@@ -86,7 +86,7 @@ class Mnist(ImageSet):
 
     name: ClassVar = "mnist"
 
-    folder: str | Path | None = None
+    folder: str | Path | None = None  # None: in the data folder
     verify: bool = True
 
     def _read(self) -> Pictures:
@@ -99,8 +99,8 @@ class FashionMnist(ImageSet):
 
     name: ClassVar = "fashion-mnist"
 
-    folder: str | Path | None = None
-    verify: bool = True
+    folder: str | Path | None = None  # None: in the data folder
+    verify: bool = True  # insists on their SHA-256
 
     def _read(self) -> Pictures:
         return _idx_set(self.name, self.folder, self.verify)
@@ -115,7 +115,7 @@ class Cifar10(ImageSet):
 
     name: ClassVar = "cifar10"
 
-    folder: str | Path | None = None
+    folder: str | Path | None = None  # None: in the data folder
     verify: bool = True
 
     def _read(self) -> Pictures:

@@ -19,7 +19,7 @@ class Orthogonal(Setting):
 
     name: ClassVar = "orthogonal"
 
-    dim: int
+    dim: int  # d
 
     def __post_init__(self) -> None:
         require_dim(self.dim)
@@ -45,7 +45,7 @@ class AlmostOrthogonal(Setting):
 
     name: ClassVar = "almost-orthogonal"
 
-    dim: int
+    dim: int  # d
     coherence: float = 1.0
 
     def __post_init__(self) -> None:

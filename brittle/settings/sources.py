@@ -57,8 +57,9 @@ SOURCES = {
 
 @dataclass(frozen=True)
 class Holding(Result):
-    """What is there of one data set. `files` maps each original file to verified, different or absent.
+    """What is there of the data set `name` in its `folder`.
 
+    `files` maps each original file to verified, different or absent.
     `forms` are unpacked or other forms of it, which are read too and have no checksum to verify.
     """
 

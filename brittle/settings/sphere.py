@@ -18,7 +18,7 @@ class Sphere(Setting):
 
     name: ClassVar = "sphere"
 
-    dim: int
+    dim: int  # d
     radius: float | None = None
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Gaussian(Setting):
 
     name: ClassVar = "gaussian"
 
-    dim: int
+    dim: int  # d
     variance: float | None = None
 
     def __post_init__(self) -> None:

@@ -25,8 +25,8 @@ class Subspace(Setting):
 
     name: ClassVar = "subspace"
 
-    dim: int
-    codimension: int
+    dim: int  # d
+    codimension: int  # ℓ
     inner: Setting | None = None
 
     def __post_init__(self) -> None:

@@ -11,7 +11,12 @@ from brittle.settings.base import Data, Truth
 
 @dataclass(frozen=True)
 class Summary(Result):
-    """Shape, labels and norms of data, and which truths they carry."""
+    """Shape, labels and norms of data, and which truths they carry.
+
+    `examples` and `test_examples` are counts, `labels` and `test_labels` those of each label. `dim` is the ambient
+    dimension and `columns` what a row holds: fewer where `in_span`. `smallest_norm`, `mean_norm` and `largest_norm`
+    are over the training examples; `truth` holds the numbers that are known, and the shapes of the vectors.
+    """
 
     examples: int
     dim: int
@@ -27,6 +32,7 @@ class Summary(Result):
 
 
 def summary(data: Data) -> Summary:
+    """What these data are, counted and measured."""
     norms = data.X.norm(dim=1)
     return Summary(
         examples=len(data),

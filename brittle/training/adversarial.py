@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -32,17 +33,17 @@ class Adversarial(Regime):
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1000))
-    budget: float = 0.2
-    radius: float | None = None
+    budget: float = 0.2  # R
+    radius: float | None = None  # C0
     loss: LossFunction = field(default_factory=lambda: Logistic("sum"))
-    rate: float = 0.01
-    batch: int = 128
-    inner_steps: int = 100
-    inner_rate: float | None = None
+    rate: float = 0.01  # step size of SGD
+    batch: int = 128  # examples in a step of SGD
+    inner_steps: int = 100  # T2, of PGD
+    inner_rate: float | None = None  # α, of PGD; None: 2.5 R/T2
     normalised: bool = True
-    project: str = "epoch"
+    project: Literal["epoch", "step"] = "epoch"  # how often
     patience: int = 3
-    biases: bool | None = None
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
 
     def __post_init__(self) -> None:
         require_positive("budget", self.budget)

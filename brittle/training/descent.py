@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -29,13 +30,13 @@ class Descent(Regime):
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: (Loss(0.01), Steps(100_000)))
-    loss: LossFunction = field(default_factory=Logistic)
+    loss: LossFunction = field(default_factory=Logistic)  # L
     rate: float = 0.1
     batch: int | None = None
-    layers: str = "all"
-    biases: bool | None = None
+    layers: Literal["all", "first"] = "all"  # those that are trained
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
     decay: float = 0.0
-    decay_on: str = "weights"
+    decay_on: Literal["weights", "first", "all"] = "weights"
     squared: bool = True
 
     def __post_init__(self) -> None:

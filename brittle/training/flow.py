@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -32,13 +33,13 @@ class Flow(Regime):
     `span` trains the first layer on the coordinates in the span of the data: "auto" where n < d.
     """
 
-    loss: LossFunction = field(default_factory=Exponential)
-    pair: str = "bogacki-shampine"
+    loss: LossFunction = field(default_factory=Exponential)  # L, which falls
+    pair: Literal["heun", "bogacki-shampine", "dormand-prince"] = "bogacki-shampine"
     tolerance: float = 3e-4
-    span: bool | str = "auto"
-    precision: str = "float64"
-    layers: str = "all"
-    biases: bool | None = None
+    span: bool | Literal["auto"] = "auto"
+    precision: Literal["float64", "float32"] = "float64"  # of the weights
+    layers: Literal["all", "first"] = "all"  # those that are trained
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
 
     def __post_init__(self) -> None:
         require(self.pair in PAIRS, f"pair is {self.pair!r}; it must be one of {', '.join(PAIRS)}")

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -29,14 +30,14 @@ class Lazy(Regime):
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1_000_000))
-    radius: float = 10.0
-    loss: LossFunction = field(default_factory=Logistic)
-    rate: float = 0.1
-    batch: int = 128
-    check: str = "step"
+    radius: float = 10.0  # C0
+    loss: LossFunction = field(default_factory=Logistic)  # L
+    rate: float = 0.1  # step size
+    batch: int = 128  # examples in a step
+    check: Literal["step", "epoch"] = "step"
     inside: bool = True
-    biases: bool | None = None
-    precision: str = "float64"
+    biases: bool | None = None  # None: trained, save those of two layers that are all zero
+    precision: Literal["float64", "float32"] = "float64"  # of the weights
 
     def __post_init__(self) -> None:
         require_positive("radius", self.radius)

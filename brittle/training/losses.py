@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from brittle.common.errors import require
 class LossFunction(ABC):
     """ℓ(q) of the margins q (n,); the total is their sum, or their mean."""
 
-    reduction: str = "mean"
+    reduction: Literal["mean", "sum"] = "mean"  # of the losses
 
     def __post_init__(self) -> None:
         known = self.reduction in ("mean", "sum")

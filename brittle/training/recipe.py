@@ -25,9 +25,9 @@ class Recipe(Regime):
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Loss(1e-30))
     loss: LossFunction = field(default_factory=Exponential)
     rate: float = 1e-5
-    growth: float = 1.1
-    every: int = 100
-    batch: int = 5000
+    growth: float = 1.1  # of the rate
+    every: int = 100  # iterations
+    batch: int = 5000  # examples in an iteration
 
     def __post_init__(self) -> None:
         require_positive("rate", self.rate)

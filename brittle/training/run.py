@@ -36,7 +36,11 @@ SMALL_STEP = 1e8  # operations: a few milliseconds of one core
 
 @dataclass(frozen=True)
 class PathPoint(Result):
-    """The run at one recorded moment."""
+    """The run at one recorded moment: after so many `steps` and `gradient_evaluations`.
+
+    `log_loss` is ln L, `normalised_margin` min q/‖θ‖^degree, `smoothed_margin` -ln L_sum/‖θ‖^degree,
+    `share_on_margin` that of the examples with q ≤ 1.1 min q, `norm` ‖θ‖.
+    """
 
     steps: int
     gradient_evaluations: int

@@ -146,7 +146,7 @@ class Margin(Stop):
 class Accuracy(Stop):
     """At least this share of the training examples is classified correctly."""
 
-    value: float
+    value: float  # between 0 and 1
 
     def __post_init__(self) -> None:
         require_between("accuracy", self.value, 0, 1)
@@ -165,7 +165,7 @@ class Accuracy(Stop):
 class MarginStalls(Stop):
     """The normalised margin rose by less than this share while the log-loss doubled."""
 
-    value: float = 1e-3
+    value: float = 1e-3  # the share
 
     def __post_init__(self) -> None:
         require_positive("margin_stalls", self.value)
@@ -199,7 +199,7 @@ class KKT(Stop):
 class Steps(Stop):
     """A number of steps."""
 
-    value: int
+    value: int  # how many
     budget = True
 
     def __post_init__(self) -> None:
@@ -219,7 +219,7 @@ class Steps(Stop):
 class Time(Stop):
     """A number of seconds, checked after every step."""
 
-    value: float
+    value: float  # seconds
     budget = True
 
     def __post_init__(self) -> None:

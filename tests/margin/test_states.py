@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 import torch
 
-import brittle.margin
 from brittle.common.progress import silent
 from brittle.margin.column_generation import ColumnGeneration
 from brittle.margin.columns import realised
@@ -83,11 +82,3 @@ def test_a_master_that_is_solved_already_is_not_solved_again():
     assert solve_master(generation.examples, state.columns, 1e-2, solved) is solved
     finer = solve_master(generation.examples, state.columns, 1e-8, solved)
     assert (finer.programs, finer.steps) == (solved.programs + 1, solved.steps + finer.iterate.steps)
-
-
-@pytest.mark.parametrize("name", brittle.margin.__all__)
-def test_what_the_room_exports_is_documented_with_its_fields(name):
-    exported = getattr(brittle.margin, name)
-    assert exported.__doc__
-    fields = dataclasses.fields(exported) if dataclasses.is_dataclass(exported) else ()
-    assert not [field.name for field in fields if field.name not in exported.__doc__]
