@@ -132,7 +132,7 @@ def test_attacks_order_as_they_must():
     network, data = problem(dim=30, width=200, examples=40)
     ray, step = Ray().run(network, data), GradientStep().run(network, data)
     shortest, pgd = MinimumNorm().run(network, data), PGD().run(network, data)
-    assert (shortest.norms <= ray.norms).all()
+    assert (shortest.norms <= ray.norms * (1 + 1e-12)).all()  # the steps past the same flip may differ by rounding
     assert (step.norms <= ray.norms * (1 + 1e-12)).all()
     assert (shortest.norms <= pgd.norms).double().mean() > 0.9
     assert shortest.mean_norm < pgd.mean_norm
