@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from brittle.experiments.base import Claim, Point
+from brittle.experiments.base import Claim
+from brittle.experiments.cell import Point
 from brittle.experiments.picture import Curve
 
 UNDECIDED = "no cell of this run measures it"

@@ -12,12 +12,12 @@ from typing import Any
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.progress import duration
 from brittle.common.threads import one_thread
-from brittle.experiments.base import Cell
+from brittle.experiments.cell import Task
 from brittle.experiments.pool import worker_processes
 
 Measured = dict[str, Any]  # "measured": a point, "seconds": what it took
-Finished = tuple[Cell, Measured | Exception]
-Work = Callable[[Cell], Measured]
+Finished = tuple[Task, Measured | Exception]
+Work = Callable[[Task], Measured]
 
 SECONDS_BETWEEN_LOOKS = 0.5  # at whether a cluster has workers
 DEATHS = 3  # of workers in a row, without a finished cell between them
@@ -27,7 +27,8 @@ class Engine(ABC):
     """A place to run cells. `run` yields them in whatever order they finish."""
 
     @abstractmethod
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]: ...
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        """Every task once, with what was measured or the error that it ended in."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,11 @@ class Local(Engine):
     def __post_init__(self) -> None:
         require_count("jobs", self.jobs)
 
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
-        if self.jobs == 1 or len(cells) == 1:
-            yield from ((cell, attempt(work, cell)) for cell in cells)
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        if self.jobs == 1 or len(tasks) == 1:
+            yield from ((task, attempt(work, task)) for task in tasks)
             return
-        left, deaths = {cell.key: cell for cell in cells}, 0
+        left, deaths = {task.key: task for task in tasks}, 0
         while left:
             try:
                 for finished in self._pool(work, list(left.values())):
@@ -55,9 +56,9 @@ class Local(Engine):
                 message = f"worker processes died {DEATHS} times in a row (out of memory?): use fewer --jobs"
                 require(deaths < DEATHS, message)
 
-    def _pool(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
-        with worker_processes(min(self.jobs, len(cells))) as pool:
-            futures = {pool.submit(attempt, work, cell): cell for cell in cells}
+    def _pool(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        with worker_processes(min(self.jobs, len(tasks))) as pool:
+            futures = {pool.submit(attempt, work, task): task for task in tasks}
             for future in as_completed(futures):
                 yield futures[future], future.result()
 
@@ -80,7 +81,7 @@ class Dask(Engine):
     def __post_init__(self) -> None:
         require(self.patience >= 0, f"patience is {self.patience!r}; it must be a number of seconds, 0 or more")
 
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
         try:
             from distributed import Client, KilledWorker
         except ImportError:
@@ -91,7 +92,7 @@ class Dask(Engine):
             raise InputError(f"no Dask scheduler answers at {self.address}") from None
         with client:
             finished: Queue[Any] = Queue()
-            futures = {client.submit(attempt, work, cell, key=f"brittle-{cell.key}"): cell for cell in cells}
+            futures = {client.submit(attempt, work, task, key=f"brittle-{task.key}"): task for task in tasks}
             for future in futures:
                 future.add_done_callback(finished.put)
             for future in self._in_order_of_completion(client, finished, len(futures)):
@@ -151,10 +152,10 @@ def engine(name: str, jobs: int, patience: float = Dask.patience, tell: Callable
     return Dask(name.removeprefix("dask://"), patience, tell)
 
 
-def attempt(work: Work, cell: Cell) -> Measured | Exception:
+def attempt(work: Work, task: Task) -> Measured | Exception:
     """An error in one cell is a result: the others go on."""
     try:
         with one_thread():  # sums round differently with more, and a cell must give the same numbers everywhere
-            return work(cell)
+            return work(task)
     except Exception as error:
         return RuntimeError(f"{type(error).__name__}: {error}")  # one that can be pickled, whatever it was

@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 
-from brittle.experiments.base import Claim, Point
+from brittle.experiments.base import Claim
+from brittle.experiments.cell import Point
 from brittle.experiments.frei2023.cells import SIZES
 from brittle.experiments.summary import distinct, mean, undecided, values, where
 from brittle.theorems.scaling import fitted

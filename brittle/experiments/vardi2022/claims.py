@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from brittle.common.progress import duration
-from brittle.experiments.base import Claim, Point, Seconds
+from brittle.experiments.base import Claim, Seconds
+from brittle.experiments.cell import Point
 from brittle.experiments.summary import distinct, mean, share, undecided, values, where
 
 
