@@ -19,7 +19,7 @@ class Claim(Result):
     """What the paper says, what was measured, and whether it holds."""
 
     text: str  # the paper's words, and how they are read where they leave room
-    measured: str
+    measured: str  # in a few words
     holds: bool | None  # None: not decided by this run
 
 
@@ -31,11 +31,11 @@ class FigureResult(Result):
     """
 
     id: str  # paper/figure
-    title: str
+    title: str  # what the figure is about
     preset: str  # smoke, quick or full
     points: tuple[Point, ...]  # in the order of the grid
     unreached: tuple[Point, ...]  # those whose training did not reach its stop: they carry no claim
-    claims: tuple[Claim, ...]
+    claims: tuple[Claim, ...]  # the paper's, with what was measured
     remarks: tuple[str, ...]  # what a reader should know beside the claims
     seconds: Seconds  # of computing, summed over cells
 
@@ -52,7 +52,7 @@ class Experiment(ABC):
     """
 
     id: ClassVar[str]  # paper/figure
-    title: ClassVar[str]
+    title: ClassVar[str]  # what the figure is about
     kind: ClassVar[type[Cell]]  # of its cells
 
     @abstractmethod

@@ -35,7 +35,7 @@ class Cell(ABC):
     columns of `points.csv`.
     """
 
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # what makes a subclass a dataclass to a type checker
     family: ClassVar[str]  # paper/name
     seed: int  # all randomness comes from it
 

@@ -47,9 +47,9 @@ class MissingData(Cell):
 
     family = "data/missing"
     data: str  # the name of the data set
-    missing: bool
+    missing: bool  # always True: the point of a table says so too
     would_take: float  # seconds of the cells that it stands for
-    seed: int
+    seed: int  # of no meaning here
 
     def measure(self) -> Point:
         return {"reached": False, "why": advice(self.data)}

@@ -41,10 +41,10 @@ def run_cell(task: Task) -> Measured:
 class Plan:
     """Figures at a preset, with the cells that each of them needs; one sweep runs them all."""
 
-    experiments: tuple[Experiment, ...]
-    preset: str
-    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    first_seed: int = 0
+    experiments: tuple[Experiment, ...]  # the figures
+    preset: str  # smoke, quick or full
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # values to which parameters are confined
+    first_seed: int = 0  # from which seeds count
 
     @cached_property
     def cells(self) -> dict[str, list[Cell]]:

@@ -23,6 +23,7 @@ def values(points: Sequence[Point], name: str) -> list[float]:
 
 
 def distinct(points: Sequence[Point], name: str) -> list[Any]:
+    """The values that occur under this name, in order."""
     return sorted({point[name] for point in points if point.get(name) is not None})
 
 
@@ -53,8 +54,10 @@ def over_seeds(
 
 
 def undecided(text: str) -> Claim:
+    """A claim for which nothing was measured."""
     return Claim(text, UNDECIDED, None)
 
 
 def share(numbers: Sequence[bool]) -> str:
+    """How many are true, in words."""
     return f"{sum(numbers)} of {len(numbers)}"

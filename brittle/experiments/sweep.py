@@ -35,7 +35,7 @@ class Engine(ABC):
 class Local(Engine):
     """Processes of this machine with one BLAS thread each; one job runs in this process."""
 
-    jobs: int = 1
+    jobs: int = 1  # processes
 
     def __post_init__(self) -> None:
         require_count("jobs", self.jobs)
@@ -75,8 +75,8 @@ class Dask(Engine):
     """
 
     address: str  # host:port
-    patience: float = 60.0
-    tell: Callable[[str], None] = field(default=quiet, compare=False)
+    patience: float = 60.0  # seconds
+    tell: Callable[[str], None] = field(default=quiet, compare=False)  # what is told of a cluster without workers
 
     def __post_init__(self) -> None:
         require(self.patience >= 0, f"patience is {self.patience!r}; it must be a number of seconds, 0 or more")
@@ -87,7 +87,8 @@ class Dask(Engine):
         except ImportError:
             raise InputError("--engine dask:// needs the extra 'cluster': pip install 'brittle[cluster]'") from None
         try:
-            client = Client(f"tcp://{self.address}", timeout=10)
+            connect: Any = Client  # its package is typed in part only
+            client = connect(f"tcp://{self.address}", timeout=10)
         except (OSError, TimeoutError, ValueError):
             raise InputError(f"no Dask scheduler answers at {self.address}") from None
         with client:
@@ -133,6 +134,7 @@ class Absence:
         self.since: float | None = None
 
     def look(self, workers: int) -> None:
+        """Tell of an absence when it begins, and end the run when it lasts too long."""
         address, patience = self.cluster.address, self.cluster.patience
         if workers:
             self.since = None

@@ -42,7 +42,7 @@ class ClusterCell(Cell):
     seed: int  # of the network
     noise: float = 1.0  # σ
     per_cluster: int = 10  # training examples
-    width: int = 1000
+    width: int = 1000  # of the network
     data_seed: int  # every seed draws data of its own unless it is told to share them
     at: Literal["kkt", "flow"] = "kkt"  # a KKT point, or trained by flow to loss 1e-30
     shortest: int = 0  # fresh examples whose shortest perturbation is searched
@@ -70,6 +70,7 @@ class ClusterCell(Cell):
 
 
 def cluster_data(cell: ClusterCell) -> Data:
+    """Training and fresh examples, with their means."""
     k, dim, test = cell.clusters, cell.dim, cell.test
     examples = k * cell.per_cluster
     setting = Clusters(dim, k, cell.noise, random_means=True)
@@ -78,6 +79,7 @@ def cluster_data(cell: ClusterCell) -> Data:
 
 
 def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
+    """The start is walked to log-loss -3 only: the solver takes its activation patterns."""
     begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data).network
     found = solve(begun, data)
     point = {
@@ -90,6 +92,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
 
 
 def after_flow(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
+    """Flow to loss 1e-30."""
     training = Flow(until=Loss(1e-30)).train(start, data)
     point = {
         "reached": training.reached,
@@ -135,6 +138,7 @@ def shortest(network: Network, data: Data, count: int) -> Point:
 
 
 def error(network: Network, data: Data) -> float:
+    """The share of fresh examples that are misclassified."""
     return float((network.margins(data.test.X, data.test.y) <= 0).double().mean())
 
 

@@ -11,6 +11,7 @@ from brittle.theorems.scaling import fitted
 
 
 def generalises(points: Sequence[Point], text: str) -> Claim:
+    """The test error of every network."""
     errors = values(points, "error")
     if not errors:
         return undecided(text)
@@ -18,6 +19,7 @@ def generalises(points: Sequence[Point], text: str) -> Claim:
 
 
 def flips_all(points: Sequence[Point]) -> Claim:
+    """Whether some size along Σ y μ flips all fresh examples, in every network."""
     text = "one direction flips every fresh example"
     if not points:
         return undecided(text)
@@ -55,6 +57,7 @@ def spares_construction(points: Sequence[Point]) -> Claim:
 
 
 def width_free(points: Sequence[Point], name: str) -> Claim:
+    """How far the mean sizes of the widths are from each other."""
     text = f"{name}: c does not depend on the width (read as: the widths' means within 10 % of their mean)"
     means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
     if len(means) < 2 or any(math.isnan(each) for each in means):

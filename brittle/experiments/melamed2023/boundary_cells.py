@@ -29,21 +29,21 @@ class BoundaryCell(Cell):
     family = "melamed2023/boundary"
     setting: str = "text"  # whose settings these are: the paper's text, its scripts, ...
     panel: str = "a"  # of the figure
-    points: Literal["line7", "grid25"]
+    points: Literal["line7", "grid25"]  # seven of a line, or 25 of a plane
     layers: int  # of weights
     width: int  # of every hidden layer
     margin: float  # to be reached
     rate: float  # of gradient descent
     steps: int  # at most
-    start: Literal["pytorch", "normal", "signs"] = "pytorch"
+    start: Literal["pytorch", "normal", "signs"] = "pytorch"  # how weights are drawn; `signs` has outputs ±1
     factor: float = 1.0  # divides the start
     divided: Literal["all", "weights"] = "all"  # what the factor divides
     decay: float = 0.0  # of L2 regularisation
-    decay_on: Literal["all", "weights", "first"] = "all"
+    decay_on: Literal["all", "weights", "first"] = "all"  # which parameters are regularised
     squared: bool = True  # the penalty is the squared norm, or else the norm
     loss: Literal["sum", "mean"] = "sum"  # over examples
     resolution: int = 12  # of what is drawn, along each axis
-    seed: int = 0
+    seed: int = 0  # of the start
 
     def measure(self) -> Point:
         data = (Line7() if self.points == "line7" else Grid25()).load()

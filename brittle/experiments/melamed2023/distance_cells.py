@@ -34,7 +34,7 @@ class DistanceCell(Cell):
     steps: int  # of PGD, in each round
     rounds: int  # of PGD
     factor: float  # divides the first layer
-    seed: int
+    seed: int  # of data, start, batches and attacked examples
 
     def measure(self) -> Point:
         rng = Generator().manual_seed(self.seed)

@@ -23,7 +23,7 @@ class Grid:
     """What a preset covers: one cell for every factor and seed."""
 
     cell: DistanceCell  # what they have in common
-    factors: tuple[float, ...]
+    factors: tuple[float, ...]  # that divide the first layer
     seeds: int  # how many
 
 

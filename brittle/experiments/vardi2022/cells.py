@@ -31,7 +31,7 @@ class UniversalCell(Cell):
     dim: int  # d
     alpha: float  # n = d^α
     width: int  # of the network
-    seed: int
+    seed: int  # of data and start
     at: Literal["flow", "kkt"]  # trained by flow to loss 1e-30, or a KKT point
 
     @property
@@ -55,6 +55,7 @@ class UniversalCell(Cell):
 
 
 def after_flow(start: TwoLayer, data: Data) -> Point:
+    """Flow to loss 1e-30, and what the paper's schedule would have taken for it."""
     training = Flow(until=Loss(LOSS)).train(start, data)
     return {
         "reached": training.reached,

@@ -9,6 +9,7 @@ from brittle.experiments.summary import distinct, mean, share, undecided, values
 
 
 def far_below(points: Sequence[Point]) -> list[Claim]:
+    """c against √d, at loss 1e-30 and at KKT points."""
     text = "c is far below √d (read as: over seeds at most ¾√d in every place, at most ½√d on average over places)"
     claims = []
     for at, name in (("flow", "at loss 1e-30"), ("kkt", "at KKT points")):
@@ -24,6 +25,7 @@ def far_below(points: Sequence[Point]) -> list[Claim]:
 
 
 def universal(points: Sequence[Point]) -> list[Claim]:
+    """Whether some size flips all examples on the margin, in every network."""
     text = "one direction flips every example on the margin at once"
     if not points:
         return [undecided(text)]
@@ -52,6 +54,7 @@ def spread(points: Sequence[Point]) -> float:
 
 
 def recipe_remark(points: Sequence[Point], seconds: Seconds) -> list[str]:
+    """What the paper's schedule would have taken."""
     trained = where(points, at="flow")
     if not trained:
         return []

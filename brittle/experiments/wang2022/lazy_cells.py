@@ -35,11 +35,11 @@ class LazyCell(Cell):
     steps: int  # at most
     points: int  # test examples that are attacked
     histogram: bool = False  # keep every example's numbers
-    setting: Literal["text", "code"] = "text"
+    setting: Literal["text", "code"] = "text"  # of the paper's text, or of its code
     side: int  # of a picture: d = side²
     width: int  # m
     radius: float  # C0
-    seed: int
+    seed: int  # of start, batches and attacked examples
     unit: bool  # examples of unit norm
 
     def measure(self) -> Point:
@@ -70,6 +70,9 @@ def trained_in_ball(
     start: TwoLayer, data: Data, radius: float, steps: int, rng: Generator, *, inside: bool = True
 ) -> tuple[TwoLayer, int, bool]:
     """`training.Lazy` in place: the last network inside the ball, its number of steps, and whether the next one left.
+
+    That regime copies W and measures the ball in every step, so that a run can be resumed and watched; it takes two to
+    three times the processor time, and the figures have networks of 1e5 neurons. A test compares the two.
 
     A row of W moves by at most rate·|v|·mean(slope·‖x‖) in a step, so max ‖w - w(0)‖ is computed only where the sum
     of these since the last time could have led out of the ball: the ends are the same as with a check in every step.

@@ -26,7 +26,7 @@ class RobustCell(Cell):
     project: Literal["epoch", "step"] = "epoch"  # how often the weights are pulled back into the ball
     patience: int = 5  # epochs without a gain, after which training ends
     examples: int  # to train on, 0 for all
-    batch: int
+    batch: int  # examples in a step of SGD
     rate: float  # of SGD
     points: int  # test examples that are attacked
     inner: int  # PGD steps
@@ -35,7 +35,7 @@ class RobustCell(Cell):
     width: int  # m
     radius: float  # V, by which a weight may move
     budget: float  # ‖δ‖
-    seed: int
+    seed: int  # of examples, start, batches and attacked examples
 
     def measure(self) -> Point:
         rng = Generator().manual_seed(self.seed)
