@@ -55,6 +55,11 @@ class Experiment(ABC):
     title: ClassVar[str]  # what the figure is about
     kind: ClassVar[type[Cell]]  # of its cells
 
+    def __init_subclass__(cls) -> None:
+        """A figure without words of its own has those of the class that it varies."""
+        super().__init_subclass__()
+        cls.__doc__ = cls.__doc__ or cls.__base__.__doc__
+
     @abstractmethod
     def grid(self, preset: str) -> Sequence[Cell]:
         """Every cell of a preset."""

@@ -37,6 +37,12 @@ def deviation(numbers: Sequence[float]) -> float:
     return stdev(numbers) if len(numbers) > 1 else 0.0
 
 
+def relative_spread(numbers: Sequence[float]) -> float:
+    """How far some number is from the mean of all, relatively."""
+    middle = mean(numbers)
+    return max(abs(number / middle - 1) for number in numbers)
+
+
 def over_seeds(
     points: Sequence[Point], x: str, y: str, label: str, *, style: str = "line", colour: int | None = None
 ) -> Curve:

@@ -13,7 +13,7 @@ import torch
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.experiments import EXPERIMENTS, Plan, find, reproduce
-from brittle.experiments.base import PRESETS
+from brittle.experiments.base import PRESETS, Experiment
 from brittle.experiments.vardi2022.cells import UniversalCell, recipe_iterations
 from brittle.networks import PyTorch
 from brittle.report.figures import draw, write_figure
@@ -64,6 +64,13 @@ def test_every_preset_has_cells_and_no_points_are_undecided(figure_id):
         assert all(cell.cost() > 0 for cell in cells)
     assert all(claim.holds is None for claim in experiment.judge([]))
     draw(experiment.picture([]))
+
+
+@pytest.mark.parametrize("figure_id", EXPERIMENTS)
+def test_every_figure_says_what_is_drawn(figure_id):
+    words = type(EXPERIMENTS[figure_id]).__doc__
+    assert words
+    assert words != Experiment.__doc__
 
 
 def test_figures_of_one_family_share_cells():

@@ -16,10 +16,11 @@ from torch import Generator
 from brittle.attacks import MinimumNorm, Universal, signed_means
 from brittle.common.errors import InputError
 from brittle.experiments.cell import Cell, Point
-from brittle.margin import Ending, solve
+from brittle.experiments.kkt import kkt_point_from
+from brittle.margin import Ending
 from brittle.networks import NearestNeighbour, Network, PyTorch, TwoLayer, clustered, linear_model
 from brittle.settings import Clusters, Data
-from brittle.training import Flow, LogLoss, Loss
+from brittle.training import Flow, Loss
 
 SIZES = tuple(i / 20 for i in range(61))  # of the universal perturbation, in units of √(d/k)
 COMPARATORS: dict[str, Callable[[Data], Network]] = {
@@ -79,9 +80,8 @@ def cluster_data(cell: ClusterCell) -> Data:
 
 
 def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
-    """The start is walked to log-loss -3 only: the solver takes its activation patterns."""
-    begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data).network
-    found = solve(begun, data)
+    """The KKT point to which the start leads."""
+    found = kkt_point_from(start, data)
     point = {
         "reached": found.status is Ending.SOLVED,
         "neurons": found.neurons,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from brittle.experiments.base import Claim
 from brittle.experiments.cell import Point
 from brittle.experiments.frei2023.cells import SIZES
-from brittle.experiments.summary import distinct, mean, undecided, values, where
+from brittle.experiments.summary import distinct, mean, relative_spread, undecided, values, where
 from brittle.theorems.scaling import fitted
 
 
@@ -62,7 +62,7 @@ def width_free(points: Sequence[Point], name: str) -> Claim:
     means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
     if len(means) < 2 or any(math.isnan(each) for each in means):
         return undecided(text)
-    spread = max(abs(each / mean(means) - 1) for each in means)
+    spread = relative_spread(means)
     return Claim(text, f"largest distance from the mean {spread:.1%}", spread <= 0.1)
 
 

@@ -139,7 +139,6 @@ def _size(distance: float) -> str:
 
 
 class Figure2(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig2"
     title = "Boundary of two-layer networks round points of a line"
     text = three(LINE, (0.02, 0.04, 0.02), factor=3, decay=0.005)
@@ -147,7 +146,6 @@ class Figure2(BoundaryFigure):
 
 
 class Figure3(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig3"
     title = "Boundary round points of a plane, smaller effect"
     text = three(SIGNS, (0.002, 0.002, 0.002), factor=12**0.5, decay=0.8, on="weights")
@@ -157,7 +155,6 @@ class Figure3(BoundaryFigure):
 
 
 class Figure5(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig5"
     title = "Boundary of two-layer networks round points of a plane"
     text = three(PLANE, (0.005, 0.05, 0.05), factor=3, decay=0.005)
@@ -166,7 +163,6 @@ class Figure5(BoundaryFigure):
 
 
 class Figure6(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig6"
     title = "Boundary of five-layer networks round points of a line"
     text = three(DEEP, (0.02, 0.06, 0.02), factor=3, decay=0.01)

@@ -11,7 +11,7 @@ from brittle.experiments.image_claims import judged_on, told
 from brittle.experiments.images import or_missing
 from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCell
 from brittle.experiments.picture import Chart, Picture
-from brittle.experiments.summary import distinct, mean, over_seeds, undecided, values, where
+from brittle.experiments.summary import distinct, mean, over_seeds, relative_spread, undecided, values, where
 
 LABELS = {"free": "in all of the input space", "on": "on the data's subspace", "off": "off the data's subspace"}
 FACTORS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -88,9 +88,9 @@ def _flat(points: Sequence[Point]) -> Claim:
     found = _by_factor(points, "on")
     if len(found) < 2:
         return undecided(text)
-    middle = mean([size for _, size in found])
-    spread = max(abs(size / middle - 1) for _, size in found)
-    return Claim(text, f"mean {middle:.3f}, at most {spread:.1%} away from it", spread <= FLAT)
+    sizes = [size for _, size in found]
+    spread = relative_spread(sizes)
+    return Claim(text, f"mean {mean(sizes):.3f}, at most {spread:.1%} away from it", spread <= FLAT)
 
 
 SPHERE = DistanceCell(
@@ -115,7 +115,6 @@ def full(cell: DistanceCell) -> Grid:
 
 
 class Figure4a(Distance):
-    __doc__ = Distance.__doc__
     id = "melamed2023/fig4a"
     title = "Distance to the boundary on and off a subspace: sphere data"
     data = "sphere"
@@ -127,7 +126,6 @@ class Figure4a(Distance):
 
 
 class Figure4b(Distance):
-    __doc__ = Distance.__doc__
     id = "melamed2023/fig4b"
     title = "Distance to the boundary on and off a subspace: MNIST"
     data = "mnist"

@@ -54,7 +54,6 @@ class Variance(Experiment):
 
 
 class Figure1a(Variance):
-    __doc__ = Variance.__doc__
     id = "melamed2023/fig1a"
     title = "Cumulative variance of CIFAR-10"
     data = "cifar10"
@@ -63,7 +62,6 @@ class Figure1a(Variance):
 
 
 class Figure1b(Variance):
-    __doc__ = Variance.__doc__
     id = "melamed2023/fig1b"
     title = "Cumulative variance of MNIST"
     data = "mnist"

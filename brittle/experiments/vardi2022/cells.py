@@ -13,10 +13,11 @@ import torch
 from brittle.attacks import Universal
 from brittle.common.errors import InputError
 from brittle.experiments.cell import Cell, Point
-from brittle.margin import Ending, solve
+from brittle.experiments.kkt import kkt_point_from
+from brittle.margin import Ending
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data, Sphere
-from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
+from brittle.training import Flow, Loss, Recipe, Steps, Training
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
@@ -68,10 +69,9 @@ def after_flow(start: TwoLayer, data: Data) -> Point:
 
 
 def at_kkt_point(start: TwoLayer, data: Data) -> Point:
-    """The start is walked to log-loss -3 only: its activation patterns are all that the solver takes from it."""
-    begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data)
+    """The KKT point to which the start leads; one that the solver refuses is not reached."""
     try:
-        point = solve(begun.network, data)
+        point = kkt_point_from(start, data)
     except InputError as error:
         return {"reached": False, "why": str(error)}
     return {

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from brittle.common.progress import duration
 from brittle.experiments.base import Claim, Seconds
 from brittle.experiments.cell import Point
-from brittle.experiments.summary import distinct, mean, share, undecided, values, where
+from brittle.experiments.summary import distinct, mean, relative_spread, share, undecided, values, where
 
 
 def far_below(points: Sequence[Point]) -> list[Claim]:
@@ -49,8 +49,7 @@ def at_least(text: str, points: Sequence[Point], threshold: float) -> Claim:
 
 def spread(points: Sequence[Point]) -> float:
     """How far the mean of some width is from the mean of all, relatively."""
-    means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
-    return max(abs(each / mean(means) - 1) for each in means)
+    return relative_spread([mean(values(where(points, width=width), "size")) for width in distinct(points, "width")])
 
 
 def recipe_remark(points: Sequence[Point], seconds: Seconds) -> list[str]:

@@ -149,28 +149,24 @@ class ByRadius(LazyFigure):
 
 
 class Figure2(BySize):
-    __doc__ = BySize.__doc__
     id = "wang2022/fig2"
     title = "Smallest gradient step that flips, against the dimension"
     unit = False
 
 
 class Figure5(BySize):
-    __doc__ = BySize.__doc__
     id = "wang2022/fig5"
     title = "Smallest gradient step that flips, unit-norm data"
     unit = True
 
 
 class Figure3(ByRadius):
-    __doc__ = ByRadius.__doc__
     id = "wang2022/fig3"
     title = "Smallest gradient step that flips, for several radii"
     unit = False
 
 
 class Figure6(ByRadius):
-    __doc__ = ByRadius.__doc__
     id = "wang2022/fig6"
     title = "Smallest gradient step that flips, for several radii, unit-norm data"
     unit = True
