@@ -1,6 +1,7 @@
 """The papers' figures: one experiment each, a grid of cells that can stop at any time and go on later."""
 
-from brittle.experiments.base import Cell, Claim, Experiment, FigureResult
+from brittle.experiments.base import Claim, Experiment, FigureResult
+from brittle.experiments.cell import Cell, Task
 from brittle.experiments.run import EXPERIMENTS, Plan, find, reproduce
 from brittle.experiments.sweep import Dask, Engine, Local
 
@@ -14,6 +15,7 @@ __all__ = [
     "FigureResult",
     "Local",
     "Plan",
+    "Task",
     "find",
     "reproduce",
 ]

@@ -8,7 +8,8 @@ from pathlib import Path
 from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.result import jsonable
-from brittle.experiments.base import Cell, Experiment, FigureResult, Point, Seconds
+from brittle.experiments.base import Experiment, FigureResult, Seconds
+from brittle.experiments.cell import Cell, Point
 from brittle.experiments.sweep import Engine, Local, Measured, Work
 
 
@@ -20,19 +21,19 @@ def finished_cells(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error})") from None
-    cells = list({cell.key: cell for cell in cells}.values())
+    by_key = {cell.key: cell for cell in cells}
     done = saved(folder, cells)
-    yield from ((cell, done[cell.key]) for cell in cells if cell.key in done)
-    missing = [cell for cell in cells if cell.key not in done]
-    for cell, outcome in (engine or Local()).run(work, missing):
+    yield from ((cell, done[key]) for key, cell in by_key.items() if key in done)
+    missing = [cell.task for key, cell in by_key.items() if key not in done]
+    for task, outcome in (engine or Local()).run(work, missing):
         if not isinstance(outcome, Exception):
-            write_json(_file(folder, cell), {"family": cell.family, "params": dict(cell.params), **outcome})
-        yield cell, outcome
+            write_json(_file(folder, task.key), {"family": task.family, "params": task.params, **outcome})
+        yield by_key[task.key], outcome
 
 
 def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: list[Measured]) -> FigureResult:
     """The figure: its points, its claims, and the cells that missed their stop."""
-    points = [{**cell.params, **each["measured"]} for cell, each in zip(cells, measured, strict=True)]
+    points = [{**cell.to_json(), **each["measured"]} for cell, each in zip(cells, measured, strict=True)]
     good = [point for point in points if point.get("reached") is not False]
     seconds = _summed([each["seconds"] for each in measured])
     return FigureResult(
@@ -47,10 +48,10 @@ def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: 
     )
 
 
-def timed(experiment: Experiment, cell: Cell) -> Measured:
+def timed(cell: Cell) -> Measured:
     """What was measured, apart from how long it took: seconds of computing, which other processes do not lengthen."""
     begun = time.thread_time()
-    measured: Point = jsonable(experiment.measure(cell.params))
+    measured: Point = jsonable(cell.measure())
     seconds = measured.pop("seconds", {})
     return {"measured": measured, "seconds": {"cells": time.thread_time() - begun, **seconds}}
 
@@ -58,17 +59,17 @@ def timed(experiment: Experiment, cell: Cell) -> Measured:
 def saved(folder: Path, cells: list[Cell]) -> dict[str, Measured]:
     """The cells that are in the folder, by their key; a damaged file counts as absent."""
     found = {}
-    for cell in cells:
+    for key in (cell.key for cell in cells):
         try:
-            content = json.loads(_file(folder, cell).read_text())
-            found[cell.key] = {"measured": dict(content["measured"]), "seconds": dict(content["seconds"])}
+            content = json.loads(_file(folder, key).read_text())
+            found[key] = {"measured": dict(content["measured"]), "seconds": dict(content["seconds"])}
         except (OSError, ValueError, KeyError, TypeError):
             continue
     return found
 
 
-def _file(folder: Path, cell: Cell) -> Path:
-    return folder / f"{cell.key}.json"
+def _file(folder: Path, key: str) -> Path:
+    return folder / f"{key}.json"
 
 
 def _summed(all_seconds: list[Seconds]) -> Seconds:

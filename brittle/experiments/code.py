@@ -22,8 +22,8 @@ from brittle import ROOMS, __version__
 class Sources:
     """The files of a package, by the names of their modules; `folder` is the package's own."""
 
-    package: str
-    folder: Traversable
+    package: str  # its name
+    folder: Traversable  # where it lies; a zip file may be one
 
     def read(self, module: str) -> str | None:
         """A module's text with plain line ends; None where there is no such module in the package."""

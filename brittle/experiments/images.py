@@ -1,11 +1,12 @@
 """Pictures for figures: MNIST and CIFAR-10 where their files are, scikit-learn's digits for smoke runs."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import torch
 
-from brittle.experiments.base import Claim, Params, Point
+from brittle.experiments.cell import Cell, Point
 from brittle.settings import Cifar10, Data, Digits, ImageSet, Mnist, downsample, holding, unit_norm
 
 KINDS: dict[str, type[ImageSet]] = {"digits": Digits, "mnist": Mnist, "cifar10": Cifar10}
@@ -26,42 +27,37 @@ def zeros_and_ones(name: str, side: int, unit: bool) -> Data:
 
 
 def present(name: str) -> bool:
+    """Whether the data set's files are there, whole or in part."""
     if name == "digits":
         return True
     held = holding(name)
     return held.complete or bool(held.forms)
 
 
-def or_missing(name: str, grid: list[Params], cost: Callable[[Params], float]) -> list[Params]:
-    """The grid, or one cell that says that the data are not there and what the grid would take with them.
-
-    Its key is another than that of any cell of the grid, so nothing of it is left once the data have come.
-    """
+def or_missing(name: str, grid: Sequence[Cell]) -> Sequence[Cell]:
+    """The grid, or one cell that says that the data are not there and what the grid would take with them."""
     if present(name):
         return grid
-    return [{"data": name, "missing": True, "would_take": round(sum(map(cost, grid)), 2), "seed": 0}]
+    return [MissingData(name, True, round(sum(cell.cost() for cell in grid), 2), 0)]
 
 
-def missing(params: Params) -> Point | None:
-    """What the one cell of missing data measures: nothing."""
-    return {"reached": False, "why": advice(params["data"])} if params.get("missing") else None
+@dataclass(frozen=True)
+class MissingData(Cell):
+    """In place of cells whose data are not there. It measures nothing; once they have come nobody asks for it."""
+
+    family = "data/missing"
+    data: str  # the name of the data set
+    missing: bool  # always True: the point of a table says so too
+    would_take: float  # seconds of the cells that it stands for
+    seed: int  # of no meaning here
+
+    def measure(self) -> Point:
+        return {"reached": False, "why": advice(self.data)}
+
+    def cost(self) -> float:
+        return self.would_take
 
 
 def advice(name: str) -> str:
+    """What to do where a data set is missing."""
     return f"{NAMES[name]} is not there; run: brittle data fetch {name}"
-
-
-def judged_on(name: str, points: Sequence[Point], claims: Sequence[Claim]) -> list[Claim]:
-    """Claims about a data set are decided by points of that data set alone."""
-    if points and all(point["data"] == name for point in points):
-        return list(claims)
-    why = f"not decided: {advice(name)}" if not points and not present(name) else "not decided by this run"
-    return [Claim(claim.text, f"{claim.measured} ({why})" if points else why, None) for claim in claims]
-
-
-def told(name: str, points: Sequence[Point], seconds: Mapping[str, float]) -> list[str]:
-    """The remark of a figure whose data are missing, or are not the paper's."""
-    if not points:
-        return [] if present(name) else [advice(name)]
-    others = sorted({point["data"] for point in points} - {name})
-    return [f"Measured on {NAMES[other]}, in place of {NAMES[name]}." for other in others]

@@ -9,12 +9,15 @@ from typing import Any
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress, Watch, silent
 from brittle.experiments import frei2023, melamed2023, vardi2022, wang2022
-from brittle.experiments.base import Cell, Experiment, FigureResult
+from brittle.experiments.base import Experiment, FigureResult
+from brittle.experiments.cell import Cell, Task
 from brittle.experiments.cells import concluded, finished_cells, saved, timed
+from brittle.experiments.images import MissingData
 from brittle.experiments.sweep import Engine, Measured
 
 PAPERS = (vardi2022, frei2023, melamed2023, wang2022)
 EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for paper in PAPERS for figure in paper.FIGURES}
+KINDS: list[type[Cell]] = [*(figure.kind for figure in EXPERIMENTS.values()), MissingData]
 
 
 def find(name: str) -> list[Experiment]:
@@ -26,38 +29,35 @@ def find(name: str) -> list[Experiment]:
     return found
 
 
-def run_cell(cell: Cell) -> Measured:
+def run_cell(task: Task) -> Measured:
     """What a worker does, in this process or on another machine."""
-    experiment = next((figure for figure in EXPERIMENTS.values() if figure.family == cell.family), None)
-    known = experiment is not None and experiment.code == cell.code
-    require(known, f"this worker's brittle has other code for {cell.family} than the run that asks for it")
-    assert experiment is not None
-    return timed(experiment, cell)
+    kind = next((kind for kind in KINDS if kind.family == task.family), None)
+    if kind is None or kind.code() != task.code:
+        raise InputError(f"this worker's brittle has other code for {task.family} than the run that asks for it")
+    return timed(kind(**task.params))
 
 
 @dataclass(frozen=True)
 class Plan:
     """Figures at a preset, with the cells that each of them needs; one sweep runs them all."""
 
-    experiments: tuple[Experiment, ...]
-    preset: str
-    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    first_seed: int = 0
+    experiments: tuple[Experiment, ...]  # the figures
+    preset: str  # smoke, quick or full
+    only: Mapping[str, Sequence[Any]] = field(default_factory=dict)  # values to which parameters are confined
+    first_seed: int = 0  # from which seeds count
 
     @cached_property
     def cells(self) -> dict[str, list[Cell]]:
         """By figure, the longest first within a figure: the last ones to end are then short."""
         return {
-            figure.id: sorted(
-                figure.cells(self.preset, self.only, self.first_seed), key=lambda cell: -figure.cost(cell.params)
-            )
+            figure.id: sorted(figure.cells(self.preset, self.only, self.first_seed), key=lambda cell: -cell.cost())
             for figure in self.experiments
         }
 
     @cached_property
     def costs(self) -> dict[str, float]:
         """Seconds on one core of the reference machine, by the key of the cell; shared cells count once."""
-        return {cell.key: figure.cost(cell.params) for figure in self.experiments for cell in self.cells[figure.id]}
+        return {cell.key: cell.cost() for figure in self.experiments for cell in self.cells[figure.id]}
 
     def cost(self, folder: str | Path | None = None) -> float:
         """Of the cells that are not in the folder."""
@@ -81,7 +81,7 @@ class Plan:
         if failures:
             cell, error = failures[0]
             message = f"{len(failures)} of {len(together)} cells failed (the others are kept), the first: "
-            raise InputError(f"{message}{cell.family} {dict(cell.params)}: {error}")
+            raise InputError(f"{message}{cell.family} {cell.to_json()}: {error}")
 
     def _concluded(self, figure: Experiment, outcomes: Mapping[str, Measured | Exception]) -> FigureResult | None:
         """In the order of the grid; None where a cell failed."""

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from brittle.experiments.base import Claim, Point
+from brittle.experiments.base import Claim
+from brittle.experiments.cell import Point
 from brittle.experiments.picture import Curve
 
 UNDECIDED = "no cell of this run measures it"
@@ -22,6 +23,7 @@ def values(points: Sequence[Point], name: str) -> list[float]:
 
 
 def distinct(points: Sequence[Point], name: str) -> list[Any]:
+    """The values that occur under this name, in order."""
     return sorted({point[name] for point in points if point.get(name) is not None})
 
 
@@ -33,6 +35,12 @@ def mean(numbers: Sequence[float]) -> float:
 def deviation(numbers: Sequence[float]) -> float:
     """The standard deviation of a sample; 0 of a single number."""
     return stdev(numbers) if len(numbers) > 1 else 0.0
+
+
+def relative_spread(numbers: Sequence[float]) -> float:
+    """How far some number is from the mean of all, relatively."""
+    middle = mean(numbers)
+    return max(abs(number / middle - 1) for number in numbers)
 
 
 def over_seeds(
@@ -52,8 +60,10 @@ def over_seeds(
 
 
 def undecided(text: str) -> Claim:
+    """A claim for which nothing was measured."""
     return Claim(text, UNDECIDED, None)
 
 
 def share(numbers: Sequence[bool]) -> str:
+    """How many are true, in words."""
     return f"{sum(numbers)} of {len(numbers)}"

@@ -12,12 +12,12 @@ from typing import Any
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.progress import duration
 from brittle.common.threads import one_thread
-from brittle.experiments.base import Cell
+from brittle.experiments.cell import Task
 from brittle.experiments.pool import worker_processes
 
 Measured = dict[str, Any]  # "measured": a point, "seconds": what it took
-Finished = tuple[Cell, Measured | Exception]
-Work = Callable[[Cell], Measured]
+Finished = tuple[Task, Measured | Exception]
+Work = Callable[[Task], Measured]
 
 SECONDS_BETWEEN_LOOKS = 0.5  # at whether a cluster has workers
 DEATHS = 3  # of workers in a row, without a finished cell between them
@@ -27,23 +27,24 @@ class Engine(ABC):
     """A place to run cells. `run` yields them in whatever order they finish."""
 
     @abstractmethod
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]: ...
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        """Every task once, with what was measured or the error that it ended in."""
 
 
 @dataclass(frozen=True)
 class Local(Engine):
     """Processes of this machine with one BLAS thread each; one job runs in this process."""
 
-    jobs: int = 1
+    jobs: int = 1  # processes
 
     def __post_init__(self) -> None:
         require_count("jobs", self.jobs)
 
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
-        if self.jobs == 1 or len(cells) == 1:
-            yield from ((cell, attempt(work, cell)) for cell in cells)
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        if self.jobs == 1 or len(tasks) == 1:
+            yield from ((task, attempt(work, task)) for task in tasks)
             return
-        left, deaths = {cell.key: cell for cell in cells}, 0
+        left, deaths = {task.key: task for task in tasks}, 0
         while left:
             try:
                 for finished in self._pool(work, list(left.values())):
@@ -55,9 +56,9 @@ class Local(Engine):
                 message = f"worker processes died {DEATHS} times in a row (out of memory?): use fewer --jobs"
                 require(deaths < DEATHS, message)
 
-    def _pool(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
-        with worker_processes(min(self.jobs, len(cells))) as pool:
-            futures = {pool.submit(attempt, work, cell): cell for cell in cells}
+    def _pool(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
+        with worker_processes(min(self.jobs, len(tasks))) as pool:
+            futures = {pool.submit(attempt, work, task): task for task in tasks}
             for future in as_completed(futures):
                 yield futures[future], future.result()
 
@@ -74,24 +75,25 @@ class Dask(Engine):
     """
 
     address: str  # host:port
-    patience: float = 60.0
-    tell: Callable[[str], None] = field(default=quiet, compare=False)
+    patience: float = 60.0  # seconds
+    tell: Callable[[str], None] = field(default=quiet, compare=False)  # what is told of a cluster without workers
 
     def __post_init__(self) -> None:
         require(self.patience >= 0, f"patience is {self.patience!r}; it must be a number of seconds, 0 or more")
 
-    def run(self, work: Work, cells: list[Cell]) -> Iterator[Finished]:
+    def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
         try:
             from distributed import Client, KilledWorker
         except ImportError:
             raise InputError("--engine dask:// needs the extra 'cluster': pip install 'brittle[cluster]'") from None
         try:
-            client = Client(f"tcp://{self.address}", timeout=10)
+            connect: Any = Client  # its package is typed in part only
+            client = connect(f"tcp://{self.address}", timeout=10)
         except (OSError, TimeoutError, ValueError):
             raise InputError(f"no Dask scheduler answers at {self.address}") from None
         with client:
             finished: Queue[Any] = Queue()
-            futures = {client.submit(attempt, work, cell, key=f"brittle-{cell.key}"): cell for cell in cells}
+            futures = {client.submit(attempt, work, task, key=f"brittle-{task.key}"): task for task in tasks}
             for future in futures:
                 future.add_done_callback(finished.put)
             for future in self._in_order_of_completion(client, finished, len(futures)):
@@ -132,6 +134,7 @@ class Absence:
         self.since: float | None = None
 
     def look(self, workers: int) -> None:
+        """Tell of an absence when it begins, and end the run when it lasts too long."""
         address, patience = self.cluster.address, self.cluster.patience
         if workers:
             self.since = None
@@ -151,10 +154,10 @@ def engine(name: str, jobs: int, patience: float = Dask.patience, tell: Callable
     return Dask(name.removeprefix("dask://"), patience, tell)
 
 
-def attempt(work: Work, cell: Cell) -> Measured | Exception:
+def attempt(work: Work, task: Task) -> Measured | Exception:
     """An error in one cell is a result: the others go on."""
     try:
         with one_thread():  # sums round differently with more, and a cell must give the same numbers everywhere
-            return work(cell)
+            return work(task)
     except Exception as error:
         return RuntimeError(f"{type(error).__name__}: {error}")  # one that can be pickled, whatever it was

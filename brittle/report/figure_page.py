@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from brittle import __version__
 from brittle.common.errors import InputError
 from brittle.common.progress import duration
-from brittle.experiments.base import FigureResult, Point
+from brittle.experiments.base import FigureResult
+from brittle.experiments.cell import Point
 from brittle.experiments.run import EXPERIMENTS
 from brittle.report.figures import figure_folder
 

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from brittle.common.errors import InputError
 from brittle.common.files import replacing, write_json
-from brittle.experiments.base import FigureResult, Point
+from brittle.experiments.base import FigureResult
+from brittle.experiments.cell import Point
 from brittle.experiments.picture import Boundary, Chart, Curve, Heat, Histogram, Panel, Picture, Surface
 from brittle.experiments.run import EXPERIMENTS
 from brittle.report.boundary import draw_boundary, draw_surface

@@ -32,7 +32,7 @@ def after_a_change_of(module):
 
 
 USED = ["training.flow", "attacks.universal", "margin", "networks.two_layer", "geometry", "settings", "common.errors"]
-UNUSED = ["report.figures", "cli.reproduce", "certificates", "experiments.vardi2022.figures", "experiments.vardi2022"]
+UNUSED = ["report.figures", "cli.reproduce", "certificates", "experiments.picture", "experiments.vardi2022.figures"]
 
 
 @pytest.mark.parametrize("module", [UNIVERSAL, *(f"brittle.{name}" for name in USED)])
@@ -47,10 +47,10 @@ def test_a_change_elsewhere_leaves_them(module):
 
 @pytest.mark.parametrize("figure_id", EXPERIMENTS)
 def test_cells_depend_on_code_that_exists_and_not_on_what_is_drawn_or_claimed(figure_id):
-    used = used_modules(type(EXPERIMENTS[figure_id]).measure.__module__)
+    used = used_modules(EXPERIMENTS[figure_id].kind.__module__)
     assert all(find_spec(module) is not None for module in used)
     assert not [module for module in used if module.split(".")[1:2] in (["report"], ["cli"])]
-    assert not [module for module in used if module.endswith(("claims", "figures"))]
+    assert not [module for module in used if module.endswith(("claims", "figures", "picture"))]
 
 
 def test_another_place_and_other_line_ends_are_the_same_code(tmp_path):

@@ -88,7 +88,7 @@ def test_a_killed_worker_loses_no_cell(tmp_path, cluster):
             victim = int(next(tmp_path.glob(f"{cell.key}.*")).suffix[1:])
             assert victim in cluster.pids
             os.kill(victim, signal.SIGKILL)
-    assert found == {cell.key: toy.work(cell)["measured"] for cell in cells}
+    assert found == {cell.key: toy.work(cell.task)["measured"] for cell in cells}
     assert set(saved(folder, cells)) == set(found)
     others = {path.suffix for path in tmp_path.glob("*.[0-9]*")} - {f".{victim}"}
     assert len(others) == 1  # the survivor did the rest
@@ -97,7 +97,7 @@ def test_a_killed_worker_loses_no_cell(tmp_path, cluster):
 def test_without_workers_a_sweep_says_so_and_ends(cluster):
     told = []
     with pytest.raises(InputError, match=f"no worker came to the Dask scheduler at {cluster.address} within 0.1 s"):
-        list(Dask(cluster.address, patience=0.1, tell=told.append).run(toy.work, CELLS))
+        list(Dask(cluster.address, patience=0.1, tell=told.append).run(toy.work, [cell.task for cell in CELLS]))
     assert told == [f"no worker at {cluster.address}; waiting 0.1 s for one"]
 
 
@@ -128,18 +128,18 @@ def test_the_last_worker_dies_and_none_comes_back(tmp_path, cluster):
 
 
 def test_the_last_worker_dies_and_another_comes(tmp_path, cluster):
-    told, cells = [], toy.marked(CELLS, tmp_path)
+    told, tasks = [], [cell.task for cell in toy.marked(CELLS, tmp_path)]
 
     def help_out(message):
         told.append(message)
         cluster.start_worker()
 
     found = {}
-    for cell, outcome in Dask(cluster.address, patience=LONG, tell=help_out).run(toy.slow, cells):
-        found[cell.key] = outcome["measured"]
+    for task, outcome in Dask(cluster.address, patience=LONG, tell=help_out).run(toy.slow, tasks):
+        found[task.key] = outcome["measured"]
         if len(found) == 1:
             os.kill(cluster.pids[0], signal.SIGKILL)
-    assert found == {cell.key: toy.work(cell)["measured"] for cell in cells}
+    assert found == {task.key: toy.work(task)["measured"] for task in tasks}
     assert len(told) == len(cluster.pids) == 2  # before the first worker and after its death
 
 
@@ -151,10 +151,10 @@ def test_no_scheduler_is_one_clear_line(monkeypatch):
 
     monkeypatch.setattr(distributed, "Client", refuse)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 127\.0\.0\.1:9"):
-        list(Dask("127.0.0.1:9").run(toy.work, CELLS))
+        list(Dask("127.0.0.1:9").run(toy.work, [cell.task for cell in CELLS]))
 
 
 def test_a_worker_with_other_code_refuses(tmp_path):
-    cell = replace(EXPERIMENTS["vardi2022/fig2b"].cells("smoke")[0], code="another version")
-    ((_, outcome),) = Local().run(run_cell, [cell])
+    task = replace(EXPERIMENTS["vardi2022/fig2b"].cells("smoke")[0].task, code="another version")
+    ((_, outcome),) = Local().run(run_cell, [task])
     assert "other code for vardi2022/universal" in str(outcome)

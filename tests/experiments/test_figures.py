@@ -13,8 +13,8 @@ import torch
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.experiments import EXPERIMENTS, Plan, find, reproduce
-from brittle.experiments.base import PRESETS
-from brittle.experiments.vardi2022.cells import UniversalCells, recipe_iterations
+from brittle.experiments.base import PRESETS, Experiment
+from brittle.experiments.vardi2022.cells import UniversalCell, recipe_iterations
 from brittle.networks import PyTorch
 from brittle.report.figures import draw, write_figure
 from brittle.settings import Sphere
@@ -61,9 +61,16 @@ def test_every_preset_has_cells_and_no_points_are_undecided(figure_id):
     for preset in PRESETS:
         cells = experiment.cells(preset)
         assert len({cell.key for cell in cells}) == len(cells)
-        assert all(experiment.cost(cell.params) > 0 for cell in cells)
+        assert all(cell.cost() > 0 for cell in cells)
     assert all(claim.holds is None for claim in experiment.judge([]))
     draw(experiment.picture([]))
+
+
+@pytest.mark.parametrize("figure_id", EXPERIMENTS)
+def test_every_figure_says_what_is_drawn(figure_id):
+    words = type(EXPERIMENTS[figure_id]).__doc__
+    assert words
+    assert words != Experiment.__doc__
 
 
 def test_figures_of_one_family_share_cells():
@@ -100,8 +107,7 @@ def test_the_recipe_takes_as_many_iterations_as_estimated(rng):
 
 def test_a_cell_measures_the_direction_of_the_paper():
     """c by brute force: the first size on a fine grid at which every example on the margin is flipped."""
-    params = {"dim": 30, "alpha": 0.8, "width": 80, "seed": 3, "at": "flow"}
-    point = _cells().measure(params)
+    point = UniversalCell(dim=30, alpha=0.8, width=80, seed=3, at="flow").measure()
     rng = torch.Generator().manual_seed(3)
     data = Sphere(30).sample(15, rng)
     network = Flow(until=Loss(1e-30)).train(PyTorch().draw(30, 80, rng), data).network
@@ -116,13 +122,9 @@ def test_a_cell_measures_the_direction_of_the_paper():
     assert point["off_margin"] == len(data) - int(I.sum())
 
 
-def _cells():
-    return next(figure for figure in EXPERIMENTS.values() if isinstance(figure, UniversalCells))
-
-
 def test_the_same_cell_gives_the_same_numbers():
-    params = {"dim": 30, "alpha": 0.5, "width": 50, "seed": 1, "at": "kkt"}
-    first, second = _cells().measure(params), _cells().measure(params)
+    cell = UniversalCell(dim=30, alpha=0.5, width=50, seed=1, at="kkt")
+    first, second = cell.measure(), cell.measure()
     assert first == second
     assert first["reached"]
     assert first["stationarity"] < 1e-9

@@ -8,8 +8,10 @@ import torch
 
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.melamed2023.boundary_cells import FARTHEST, axes, drawn, off_distances, start
-from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2, Recipe
+from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2
 from brittle.experiments.melamed2023.distance_cells import span, trained_in_span
+from brittle.experiments.melamed2023.variance_cells import VarianceCell
+from brittle.experiments.run import run_cell
 from brittle.networks import Deep, PyTorch, TwoLayer
 from brittle.settings import Data, Digits, Grid25, Line7, Subspace, principal
 from brittle.training import Descent, Steps
@@ -53,13 +55,13 @@ def test_what_is_drawn(points, rng):
     assert shown == pytest.approx(float(network.logits(x[None])), rel=1e-3)
 
 
-def _params(recipe: Recipe, **more):
-    return {**vars(recipe), "panel": "a", "setting": "text", "resolution": 4, "seed": 2, **more}
+FIRST = replace(LINE, resolution=4, seed=2)
+FLAT = replace(PLANE, resolution=4, seed=2)
 
 
 def test_what_the_factor_divides():
-    whole, divided = (start(_params(LINE, factor=f), 2) for f in (1.0, 3.0))
-    weights = start(_params(LINE, factor=3.0, divided="weights"), 2)
+    whole, divided = (start(replace(FIRST, factor=f), 2) for f in (1.0, 3.0))
+    weights = start(replace(FIRST, factor=3.0, divided="weights"), 2)
     for network in (whole, divided, weights):
         assert isinstance(network, TwoLayer)
     torch.testing.assert_close(divided.W * 3, whole.W)
@@ -68,22 +70,21 @@ def test_what_the_factor_divides():
     torch.testing.assert_close(weights.W * 3, whole.W)
     torch.testing.assert_close(weights.b, whole.b)
     assert not whole.homogeneous
-    deep = start(_params(replace(PLANE, layers=5)), 3)
+    deep = start(replace(FLAT, layers=5), 3)
     assert deep.depth == 5
-    signs = start(_params(replace(PLANE, start="signs", width=4000, factor=12**0.5)), 3)
+    signs = start(replace(FLAT, start="signs", width=4000, factor=12**0.5), 3)
     assert set(signs.v.tolist()) == {-1.0, 1.0}
     assert float(signs.W.square().mean()) == pytest.approx(1 / 36, rel=0.05)
-    normal = start(_params(replace(LINE, start="normal", width=4000)), 2)
+    normal = start(replace(FIRST, start="normal", width=4000), 2)
     assert float(normal.W.square().mean()) == pytest.approx(1 / 2, rel=0.05)
 
 
 def test_a_network_that_misses_its_margin_is_not_measured():
-    figure = Figure2()
-    point = figure.measure(_params(LINE, steps=3))
+    point = replace(FIRST, steps=3).measure()
     assert point["reached"] is False
     assert "off" not in point
     assert point["taken"] == 3
-    reached = figure.measure(_params(replace(LINE, margin=-5.0)))
+    reached = replace(FIRST, margin=-5.0).measure()
     assert reached["reached"]
     assert reached["margin_reached"] > -5
     assert len(reached["off_all"]) == len(Line7().load())
@@ -119,7 +120,7 @@ def test_distance_claims():
 
 
 def test_components_of_digits():
-    point = EXPERIMENTS["melamed2023/fig1b"].measure({"data": "digits", "examples": 0, "seed": 0})
+    point = VarianceCell(data="digits", examples=0, seed=0).measure()
     X = Digits().load().X.numpy()
     variances = np.linalg.svd(X - X.mean(0), compute_uv=False) ** 2
     share = variances.cumsum() / variances.sum()
@@ -140,10 +141,10 @@ def test_component_claims_stand_next_to_the_paper():
 def test_missing_data_are_named(figure_id, tmp_path, monkeypatch):
     monkeypatch.setenv("BRITTLE_DATA", str(tmp_path))
     figure = EXPERIMENTS[figure_id]
-    (params,) = figure.grid("full")
-    point = figure.measure(params)
+    (cell,) = figure.grid("full")
+    point = run_cell(cell.task)["measured"]
     assert point["reached"] is False
     name = "cifar10" if figure_id.endswith("1a") else "mnist"
     assert f"brittle data fetch {name}" in point["why"]
     assert all(claim.holds is None and "fetch" in claim.measured for claim in figure.judge([]))
-    assert figure.cost(params) == params["would_take"] > 1
+    assert cell.cost() == cell.would_take > 1

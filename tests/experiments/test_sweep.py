@@ -1,6 +1,7 @@
 """A sweep loses nothing: cells are skipped, run again, kept apart, whatever dies."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ import torch
 from threadpoolctl import threadpool_info
 
 from brittle.common.errors import InputError
-from brittle.experiments.base import Cell
+from brittle.experiments.cell import Task
 from brittle.experiments.cells import concluded, finished_cells, saved
+from brittle.experiments.code import code_hash
 from brittle.experiments.sweep import Dask, Local, attempt, engine
 from tests.cases import ENGINES
 from tests.experiments import toy
@@ -37,7 +39,7 @@ def test_a_second_run_takes_everything_from_the_folder(tmp_path):
 @pytest.mark.parametrize("place", [pytest.param(place, id=name) for name, place in ENGINES if isinstance(place, Local)])
 def test_every_local_engine_measures_the_same(tmp_path, place):
     found = points(finished_cells(CELLS, tmp_path, toy.work, place))
-    assert found == {cell.key: toy.work(cell)["measured"] for cell in CELLS}
+    assert found == {cell.key: toy.work(cell.task)["measured"] for cell in CELLS}
 
 
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"measured": 3, "seconds": {}}', '{"seconds": {}}'])
@@ -53,7 +55,7 @@ def test_a_damaged_cell_is_measured_again(tmp_path, damage):
 def test_a_failing_cell_does_not_keep_the_others_from_being_measured(tmp_path):
     outcomes = {cell.key: outcome for cell, outcome in run(tmp_path, toy.failing, jobs=2)}
     failed = [cell for cell in CELLS if isinstance(outcomes[cell.key], Exception)]
-    assert [cell.params["seed"] for cell in failed] == [2, 2]
+    assert [cell.seed for cell in failed] == [2, 2]
     assert "ValueError: two is too many" in str(outcomes[failed[0].key])
     assert set(saved(tmp_path, CELLS)) == {cell.key for cell in CELLS if cell not in failed}
 
@@ -89,20 +91,22 @@ def test_missed_stops_are_counted_and_carry_no_claim(tmp_path):
 
 def test_a_cell_is_named_by_its_parameters_and_its_code():
     cell = CELLS[0]
+    task = cell.task
     others = [
-        Cell(cell.family, {**cell.params, "seed": 7}, cell.code),
-        Cell(cell.family, cell.params, "other code"),
-        Cell("toy/cubes", cell.params, cell.code),
+        replace(cell, seed=7).task,
+        Task(task.family, task.params, "other code"),
+        Task("toy/cubes", task.params, task.code),
     ]
     assert len({each.key for each in [cell, *others]}) == 4
-    shuffled = dict(reversed(cell.params.items()))
-    assert Cell(cell.family, shuffled, cell.code).key == cell.key
-    assert toy.Squares().code == cell.code
+    shuffled = dict(reversed(task.params.items()))
+    assert Task(task.family, shuffled, task.code).key == task.key == cell.key
+    assert task.params == cell.to_json() == {"offset": 0, "seed": 0}
+    assert task.code == code_hash("tests.experiments.toy")
 
 
 def test_only_some_cells_and_other_seeds():
     some = toy.Squares().cells("smoke", {"offset": [10]}, first_seed=5)
-    assert [cell.params for cell in some] == [{"offset": 10, "seed": seed} for seed in (5, 6, 7)]
+    assert [cell.to_json() for cell in some] == [{"offset": 10, "seed": seed} for seed in (5, 6, 7)]
     with pytest.raises(InputError, match="0, 10"):
         toy.Squares().cells("smoke", {"offset": [3]})
     with pytest.raises(InputError, match="no such parameter"):
@@ -115,8 +119,8 @@ def test_a_cell_computes_with_one_thread_and_leaves_the_number_alone():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        assert attempt(lambda cell: {"threads": threads()}, CELLS[0]) == {"threads": {1}}
-        assert isinstance(attempt(lambda cell: {}["missing"], CELLS[0]), RuntimeError)
+        assert attempt(lambda cell: {"threads": threads()}, CELLS[0].task) == {"threads": {1}}
+        assert isinstance(attempt(lambda cell: {}["missing"], CELLS[0].task), RuntimeError)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)

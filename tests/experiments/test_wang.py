@@ -104,7 +104,7 @@ def test_the_drop_is_where_accuracy_is_one_half():
 
 def test_a_robust_cell_depends_on_its_budget():
     figure = EXPERIMENTS["wang2022/fig4left"]
-    small, large = sorted((p for p in figure.grid("smoke") if p["side"] == 8), key=lambda p: p["budget"])
-    near, far = figure.measure(small), figure.measure(large)
+    small, large = sorted((cell for cell in figure.grid("smoke") if cell.side == 8), key=lambda cell: cell.budget)
+    near, far = small.measure(), large.measure()
     assert far["robust_accuracy"] <= near["robust_accuracy"] <= near["accuracy"]
     assert far["robust_accuracy"] < 0.2

@@ -3,11 +3,33 @@
 import os
 import signal
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-from brittle.experiments.base import Cell, Claim, Experiment
+from brittle.experiments.base import Claim, Experiment
+from brittle.experiments.cell import Cell, Task
 from brittle.experiments.cells import timed
 from brittle.experiments.picture import Chart, Curve, Picture
+
+
+@dataclass(frozen=True)
+class Square(Cell):
+    """The square of a seed."""
+
+    family = "toy/squares"
+    offset: int
+    seed: int
+
+    def measure(self):
+        missed = self.seed == 1 and self.offset == 10
+        return {"value": self.offset + self.seed**2, "reached": not missed, "seconds": {"other": 2.0}}
+
+
+@dataclass(frozen=True)
+class MarkedSquare(Square):
+    """With the path that `deadly_once` and `slow` write to."""
+
+    marker: str
 
 
 class Squares(Experiment):
@@ -15,14 +37,10 @@ class Squares(Experiment):
 
     id = "toy/squares"
     title = "Squares"
-    family = "toy/squares"
+    kind = Square
 
     def grid(self, preset):
-        return [{"offset": offset, "seed": seed} for offset in (0, 10) for seed in range(3)]
-
-    def measure(self, params):
-        missed = params["seed"] == 1 and params["offset"] == 10
-        return {"value": params["offset"] + params["seed"] ** 2, "reached": not missed, "seconds": {"other": 2.0}}
+        return [Square(offset, seed) for offset in (0, 10) for seed in range(3)]
 
     def judge(self, points):
         return [Claim("squares are positive", f"{len(points)} points", all(point["value"] >= 0 for point in points))]
@@ -31,36 +49,37 @@ class Squares(Experiment):
         return Picture([Chart("", "seed", "value", [Curve("", [0.0], [0.0])])])
 
 
-def work(cell: Cell):
-    return timed(Squares(), cell)
+def work(task: Task):
+    kind = MarkedSquare if "marker" in task.params else Square
+    return timed(kind(**task.params))
 
 
-def failing(cell: Cell):
-    if cell.params["seed"] == 2:
+def failing(task: Task):
+    if task.params["seed"] == 2:
         raise ValueError("two is too many")
-    return work(cell)
+    return work(task)
 
 
-def deadly_once(cell: Cell):
+def deadly_once(task: Task):
     """Kills its process the first time that seed 1 comes along."""
-    marker = Path(cell.params["marker"])
-    if cell.params["seed"] == 1 and not marker.exists():
+    marker = Path(task.params["marker"])
+    if task.params["seed"] == 1 and not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return work(cell)
+    return work(task)
 
 
-def deadly(cell: Cell):
+def deadly(task: Task):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow(cell: Cell):
+def slow(task: Task):
     """Says who is at work, and takes long enough to be killed."""
-    Path(cell.params["marker"], f"{cell.key}.{os.getpid()}").touch()
+    Path(task.params["marker"], f"{task.key}.{os.getpid()}").touch()
     time.sleep(0.4)
-    return work(cell)
+    return work(task)
 
 
-def marked(cells: list[Cell], marker: Path) -> list[Cell]:
+def marked(cells: list[Square], marker: Path) -> list[MarkedSquare]:
     """The cells with the path that `deadly_once` and `slow` write to."""
-    return [Cell(cell.family, {**cell.params, "marker": str(marker)}, cell.code) for cell in cells]
+    return [MarkedSquare(cell.offset, cell.seed, str(marker)) for cell in cells]

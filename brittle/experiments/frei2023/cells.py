@@ -5,6 +5,8 @@ A change in this file makes every finished cell of the family stale: claims and 
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -13,11 +15,12 @@ from torch import Generator
 
 from brittle.attacks import MinimumNorm, Universal, signed_means
 from brittle.common.errors import InputError
-from brittle.experiments.base import Experiment, Params, Point
-from brittle.margin import Ending, solve
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.kkt import kkt_point_from
+from brittle.margin import Ending
 from brittle.networks import NearestNeighbour, Network, PyTorch, TwoLayer, clustered, linear_model
 from brittle.settings import Clusters, Data
-from brittle.training import Flow, LogLoss, Loss
+from brittle.training import Flow, Loss
 
 SIZES = tuple(i / 20 for i in range(61))  # of the universal perturbation, in units of √(d/k)
 COMPARATORS: dict[str, Callable[[Data], Network]] = {
@@ -27,48 +30,58 @@ COMPARATORS: dict[str, Callable[[Data], Network]] = {
 }
 
 
-class ClusterCells(Experiment):
-    """Cells `dim`, `clusters`, `noise`, `per_cluster` and `test` examples, `width`, `data_seed`, `seed`.
+@dataclass(frozen=True, kw_only=True)
+class ClusterCell(Cell):
+    """One network on clusters whose means are uniform on the sphere.
 
-    `at` is "kkt" or "flow" (to loss 1e-30); `shortest` is the number of fresh examples whose shortest perturbation is
-    searched. The means are uniform on the sphere; d is too large for anything but coordinates in the span where
-    there are fewer points than dimensions.
+    Data are in coordinates of their span where there are fewer points than dimensions: d may be too large for others.
     """
 
     family = "frei2023/clusters"
+    dim: int  # d
+    clusters: int  # k
+    seed: int  # of the network
+    noise: float = 1.0  # σ
+    per_cluster: int = 10  # training examples
+    width: int = 1000  # of the network
+    data_seed: int  # every seed draws data of its own unless it is told to share them
+    at: Literal["kkt", "flow"] = "kkt"  # a KKT point, or trained by flow to loss 1e-30
+    shortest: int = 0  # fresh examples whose shortest perturbation is searched
+    test: int  # fresh examples
 
-    def measure(self, params: Params) -> Point:
-        data = cluster_data(params)
-        rng = Generator().manual_seed(params["seed"])
-        start = PyTorch().draw(data.columns, params["width"], rng, ambient=data.dim)
+    def measure(self) -> Point:
+        data = cluster_data(self)
+        rng = Generator().manual_seed(self.seed)
+        start = PyTorch().draw(data.columns, self.width, rng, ambient=data.dim)
         try:
-            point, network = (at_kkt_point if params["at"] == "kkt" else after_flow)(start, data)
+            point, network = (at_kkt_point if self.at == "kkt" else after_flow)(start, data)
         except InputError as error:
             return {"reached": False, "why": str(error)}
         point |= {"separable": separable(data), **flips(network, data)}
         for name, make in COMPARATORS.items():
             point |= beside(name, make, data, point["size"])
-        return point | (shortest(network, data, params["shortest"]) if params["shortest"] else {})
+        return point | (shortest(network, data, self.shortest) if self.shortest else {})
 
-    def cost(self, params: Params) -> float:
+    def cost(self) -> float:
         """Fitted to cells of 20 to 640 examples; points in few dimensions have more neurons at their KKT points."""
-        n = params["clusters"] * params["per_cluster"]
-        flow = 3e-6 * n * params["width"]
-        solving = (2.5e-5 + 6e-6 * n / params["dim"]) * n**2.1
-        return 0.3 + (flow + solving if params["at"] == "kkt" else 5 * flow)
+        n = self.clusters * self.per_cluster
+        flow = 3e-6 * n * self.width
+        solving = (2.5e-5 + 6e-6 * n / self.dim) * n**2.1
+        return 0.3 + (flow + solving if self.at == "kkt" else 5 * flow)
 
 
-def cluster_data(params: Params) -> Data:
-    k, dim, test = params["clusters"], params["dim"], params["test"]
-    examples = k * params["per_cluster"]
-    setting = Clusters(dim, k, params["noise"], random_means=True)
-    rng = Generator().manual_seed(params["data_seed"])
+def cluster_data(cell: ClusterCell) -> Data:
+    """Training and fresh examples, with their means."""
+    k, dim, test = cell.clusters, cell.dim, cell.test
+    examples = k * cell.per_cluster
+    setting = Clusters(dim, k, cell.noise, random_means=True)
+    rng = Generator().manual_seed(cell.data_seed)
     return setting.sample(examples, rng, test=test, in_span=k + examples + test < dim)
 
 
 def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
-    begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data).network
-    found = solve(begun, data)
+    """The KKT point to which the start leads."""
+    found = kkt_point_from(start, data)
     point = {
         "reached": found.status is Ending.SOLVED,
         "neurons": found.neurons,
@@ -79,6 +92,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
 
 
 def after_flow(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
+    """Flow to loss 1e-30."""
     training = Flow(until=Loss(1e-30)).train(start, data)
     point = {
         "reached": training.reached,
@@ -124,6 +138,7 @@ def shortest(network: Network, data: Data, count: int) -> Point:
 
 
 def error(network: Network, data: Data) -> float:
+    """The share of fresh examples that are misclassified."""
     return float((network.margins(data.test.X, data.test.y) <= 0).double().mean())
 
 

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 
-from brittle.experiments.base import Claim, Point
+from brittle.experiments.base import Claim
+from brittle.experiments.cell import Point
 from brittle.experiments.frei2023.cells import SIZES
-from brittle.experiments.summary import distinct, mean, undecided, values, where
+from brittle.experiments.summary import distinct, mean, relative_spread, undecided, values, where
 from brittle.theorems.scaling import fitted
 
 
 def generalises(points: Sequence[Point], text: str) -> Claim:
+    """The test error of every network."""
     errors = values(points, "error")
     if not errors:
         return undecided(text)
@@ -17,6 +19,7 @@ def generalises(points: Sequence[Point], text: str) -> Claim:
 
 
 def flips_all(points: Sequence[Point]) -> Claim:
+    """Whether some size along Σ y μ flips all fresh examples, in every network."""
     text = "one direction flips every fresh example"
     if not points:
         return undecided(text)
@@ -54,11 +57,12 @@ def spares_construction(points: Sequence[Point]) -> Claim:
 
 
 def width_free(points: Sequence[Point], name: str) -> Claim:
+    """How far the mean sizes of the widths are from each other."""
     text = f"{name}: c does not depend on the width (read as: the widths' means within 10 % of their mean)"
     means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
     if len(means) < 2 or any(math.isnan(each) for each in means):
         return undecided(text)
-    spread = max(abs(each / mean(means) - 1) for each in means)
+    spread = relative_spread(means)
     return Claim(text, f"largest distance from the mean {spread:.1%}", spread <= 0.1)
 
 

@@ -4,8 +4,9 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.frei2023.cells import SIZES, ClusterCells
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Point
+from brittle.experiments.frei2023.cells import SIZES, ClusterCell
 from brittle.experiments.frei2023.claims import (
     conjecture,
     flips_all,
@@ -27,7 +28,7 @@ NAMES = {
 }
 
 
-class FigureA(ClusterCells):
+class FigureA(Experiment):
     """Fresh examples of clustered data with σ = 1 and random means, 10 training examples per cluster.
 
     Left: the smallest c at which x - y·c·z/‖z‖, z = Σ y^(q) μ^(q), flips every fresh example of the KKT network, beside
@@ -36,8 +37,9 @@ class FigureA(ClusterCells):
 
     id = "frei2023/fig-a"
     title = "One direction against KKT networks, by the number of clusters"
+    kind = ClusterCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[ClusterCell]:
         grid = GRIDS[preset]
         return [
             cell(d, k, seed, test=grid.test, width=grid.width)
@@ -80,7 +82,7 @@ class FigureA(ClusterCells):
         ]
 
 
-class FigureB(ClusterCells):
+class FigureB(Experiment):
     """Networks of several widths on the same clustered data (k = 16, σ = 1, d = 10^6), at KKT points and after flow.
 
     Left: the smallest c that flips every fresh example, by width; right: the share of the fresh examples that one
@@ -89,8 +91,9 @@ class FigureB(ClusterCells):
 
     id = "frei2023/fig-b"
     title = "One direction against networks of every width"
+    kind = ClusterCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[ClusterCell]:
         grid = GRIDS[preset]
         return [
             cell(10**6, 16, seed, test=grid.test, width=width, at=at, data_seed=0)
@@ -131,7 +134,7 @@ class FigureB(ClusterCells):
         )
 
 
-class FigureC(ClusterCells):
+class FigureC(Experiment):
     """More clusters than a linear rule can tell apart: random means and labels are separable up to about k = 2d.
 
     Left: test error of KKT networks; middle: the median of the shortest perturbations found, beside the exact distance
@@ -141,8 +144,9 @@ class FigureC(ClusterCells):
 
     id = "frei2023/fig-c"
     title = "Beyond linear separability"
+    kind = ClusterCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[ClusterCell]:
         grid = GRIDS[preset]
         return [
             cell(grid.crowded_dim, k, seed, noise=0.1, per_cluster=5, test=grid.test, width=grid.width, shortest=40)

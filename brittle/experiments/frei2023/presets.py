@@ -1,23 +1,24 @@
 """What each preset of frei2023's figures covers, and the cells that it is made of."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from brittle.experiments.base import Params
+from brittle.experiments.frei2023.cells import ClusterCell
 
 
 @dataclass(frozen=True)
 class Grid:
     """What a preset covers."""
 
-    dims: tuple[int, ...]  # figure a
-    clusters: tuple[int, ...]
-    seeds: int
-    test: int
-    width: int
-    widths: tuple[int, ...]  # figure b
-    networks: int  # of each width
-    crowded_dim: int  # figure c
-    crowded: tuple[int, ...]
+    dims: tuple[int, ...]  # d of figure a
+    clusters: tuple[int, ...]  # k of figure a
+    seeds: int  # how many
+    test: int  # fresh examples
+    width: int  # of figures a and c
+    widths: tuple[int, ...]  # of figure b
+    networks: int  # of each width in figure b
+    crowded_dim: int  # d of figure c
+    crowded: tuple[int, ...]  # k of figure c
 
 
 GRIDS = {
@@ -57,7 +58,6 @@ GRIDS = {
 }
 
 
-def cell(dim: int, clusters: int, seed: int, **others: object) -> Params:
+def cell(dim: int, clusters: int, seed: int, **others: Any) -> ClusterCell:
     """Every seed draws data of its own unless it is told to share them."""
-    usual = {"noise": 1.0, "per_cluster": 10, "width": 1000, "data_seed": seed, "at": "kkt", "shortest": 0}
-    return {"dim": dim, "clusters": clusters, "seed": seed, **usual, **others}
+    return ClusterCell(**{"dim": dim, "clusters": clusters, "seed": seed, "data_seed": seed, **others})

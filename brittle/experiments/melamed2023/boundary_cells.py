@@ -1,13 +1,16 @@
 """A network trained on points of a line or a plane until its margin is large enough, and where it changes sign.
 
-A change in this file makes every finished cell of the family stale: settings and claims live in `boundary_figures`.
+A change in this file makes every finished cell of the family stale: claims and drawings live in `boundary_figures`.
 """
+
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
-from brittle.experiments.base import Experiment, Params, Point
+from brittle.experiments.cell import Cell, Point
 from brittle.networks import Deep, Kaiming, Network, PyTorch, TwoLayer
 from brittle.settings import Data, Grid25, Line7
 from brittle.training import Descent, Logistic, Margin, Steps
@@ -16,25 +19,43 @@ FARTHEST = 10.0  # distances off the data are looked for up to here
 DIGITS = 4  # of the drawn values
 
 
-class BoundaryCells(Experiment):
-    """Cells `points` (line7 or grid25), `layers`, `width`, `start` (pytorch, normal or signs), `factor`,
-    `divided` (what the factor divides), `rate`, `decay`, `decay_on`, `squared`, `loss`, `margin`, `steps`,
-    `resolution` of what is drawn, `seed`; `panel` and `setting` say what they belong to.
+@dataclass(frozen=True, kw_only=True)
+class BoundaryCell(Cell):
+    """A network on seven points of a line or 25 of a plane, and how far its boundary is off the data.
+
+    The text's objective is a sum over examples; the paper's scripts take the mean.
     """
 
     family = "melamed2023/boundary"
+    setting: str = "text"  # whose settings these are: the paper's text, its scripts, ...
+    panel: str = "a"  # of the figure
+    points: Literal["line7", "grid25"]  # seven of a line, or 25 of a plane
+    layers: int  # of weights
+    width: int  # of every hidden layer
+    margin: float  # to be reached
+    rate: float  # of gradient descent
+    steps: int  # at most
+    start: Literal["pytorch", "normal", "signs"] = "pytorch"  # how weights are drawn; `signs` has outputs ±1
+    factor: float = 1.0  # divides the start
+    divided: Literal["all", "weights"] = "all"  # what the factor divides
+    decay: float = 0.0  # of L2 regularisation
+    decay_on: Literal["all", "weights", "first"] = "all"  # which parameters are regularised
+    squared: bool = True  # the penalty is the squared norm, or else the norm
+    loss: Literal["sum", "mean"] = "sum"  # over examples
+    resolution: int = 12  # of what is drawn, along each axis
+    seed: int = 0  # of the start
 
-    def measure(self, params: Params) -> Point:
-        data = (Line7() if params["points"] == "line7" else Grid25()).load()
+    def measure(self) -> Point:
+        data = (Line7() if self.points == "line7" else Grid25()).load()
         training = Descent(
-            until=(Margin(params["margin"]), Steps(params["steps"])),
-            loss=Logistic(params["loss"]),
-            rate=params["rate"],
-            decay=params["decay"],
-            decay_on=params["decay_on"],
-            squared=params["squared"],
+            until=(Margin(self.margin), Steps(self.steps)),
+            loss=Logistic(self.loss),
+            rate=self.rate,
+            decay=self.decay,
+            decay_on=self.decay_on,
+            squared=self.squared,
             biases=True,
-        ).train(start(params, data.dim), data)
+        ).train(start(self, data.dim), data)
         found = {"reached": training.reached, "margin_reached": training.margin, "taken": training.steps}
         if not training.reached:
             return {**found, "why": training.message}
@@ -44,33 +65,30 @@ class BoundaryCells(Experiment):
             "off": float(away.median()),
             "off_nearest": float(away.min()),
             "off_all": away.tolist(),
-            "values": drawn(training.network, params["points"], params["resolution"]),
+            "values": drawn(training.network, self.points, self.resolution),
         }
 
-    def cost(self, params: Params) -> float:
+    def cost(self) -> float:
         """Seconds of as many steps as such runs took, about half of the most that are allowed."""
-        step = 4e-4 if params["layers"] > 2 else 2e-4 + 6e-8 * params["width"]
-        return 0.1 + params["steps"] / 4 * step + params["resolution"] ** (data_dim(params)) * params["width"] * 1e-9
+        step = 4e-4 if self.layers > 2 else 2e-4 + 6e-8 * self.width
+        places = float(self.resolution) ** (2 if self.points == "line7" else 3)
+        return 0.1 + self.steps / 4 * step + places * self.width * 1e-9
 
 
-def data_dim(params: Params) -> int:
-    return 2 if params["points"] == "line7" else 3
-
-
-def start(params: Params, dim: int) -> Network:
+def start(cell: BoundaryCell, dim: int) -> Network:
     """The untrained network, with a bias in every layer."""
-    rng = Generator().manual_seed(params["seed"])
+    rng = Generator().manual_seed(cell.seed)
     hidden, factor, weights_only = (
-        [params["width"]] * (params["layers"] - 1),
-        params["factor"],
-        params["divided"] == "weights",
+        [cell.width] * (cell.layers - 1),
+        cell.factor,
+        cell.divided == "weights",
     )
-    if params["start"] == "signs":  # figure 3: w ~ N(0, I/3) ÷ factor, outputs ±1
+    if cell.start == "signs":  # figure 3: w ~ N(0, I/3) ÷ factor, outputs ±1
         drawn = Kaiming(beta=3**-0.5, scale=factor, scale_biases=not weights_only, biases=True).draw(
             dim, hidden[0], rng
         )
         return TwoLayer(drawn.W, drawn.b, drawn.v.sign(), torch.tensor(0.0))
-    if params["start"] == "normal":
+    if cell.start == "normal":
         return _normal(dim, hidden, factor, rng)
     network = PyTorch(scale=factor, scale_biases=not weights_only).draw_deep(dim, hidden, rng)
     return network.as_two_layer() if network.depth == 2 else network
@@ -103,7 +121,7 @@ def axes(points: str, resolution: int) -> list[Tensor]:
     return [flat, flat, torch.linspace(-0.5, 1.5, resolution, dtype=torch.float64)]
 
 
-def drawn(network: Network, points: str, resolution: int) -> list:
+def drawn(network: Network, points: str, resolution: int) -> list[Any]:
     """N on the axes: for a line values[i][j] = N(x[j], y[i]), for a plane values[i][j][k] = N(x[i], y[j], z[k])."""
     grid = axes(points, resolution)
     X = torch.cartesian_prod(*grid)

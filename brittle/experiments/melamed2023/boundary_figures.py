@@ -1,12 +1,13 @@
 """melamed2023, figures 2, 3, 5, 6: off the data the boundary is near, unless the start is small or decays."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from statistics import median
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.melamed2023.boundary_cells import FARTHEST, BoundaryCells, axes
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Point
+from brittle.experiments.melamed2023.boundary_cells import FARTHEST, BoundaryCell, axes
 from brittle.experiments.picture import Boundary, Panel, Picture, Surface
 from brittle.experiments.summary import values, where
 from brittle.settings import Grid25, Line7
@@ -18,64 +19,50 @@ SETTINGS = {
     "scripts": "as in its scripts",
     "small": "small, for a first look",
 }
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How one panel is trained. The text's objective is a sum over examples; its scripts take the mean."""
-
-    points: str
-    layers: int
-    width: int
-    margin: float
-    rate: float
-    steps: int
-    start: str = "pytorch"
-    factor: float = 1.0
-    divided: str = "all"
-    decay: float = 0.0
-    decay_on: str = "all"
-    squared: bool = True
-    loss: str = "sum"
-
-
-LINE = Recipe("line7", layers=2, width=100, margin=0.3, rate=0.02, steps=40_000)
-PLANE = Recipe("grid25", layers=2, width=400, margin=0.1, rate=0.05, steps=40_000)
-SIGNS = Recipe("grid25", layers=2, width=4000, margin=0.3, rate=0.002, steps=20_000, start="signs")
+LINE = BoundaryCell(points="line7", layers=2, width=100, margin=0.3, rate=0.02, steps=40_000)
+PLANE = BoundaryCell(points="grid25", layers=2, width=400, margin=0.1, rate=0.05, steps=40_000)
+SIGNS = BoundaryCell(points="grid25", layers=2, width=4000, margin=0.3, rate=0.002, steps=20_000, start="signs")
 DEEP = replace(LINE, layers=5)
-Panels = dict[str, Recipe]
+Panels = dict[str, BoundaryCell]  # by their letters, without a seed of their own
 
 
-def three(base: Recipe, rates: tuple[float, float, float], factor: float, decay: float, on: str = "all") -> Panels:
+def three(
+    base: BoundaryCell,
+    rates: tuple[float, float, float],
+    factor: float,
+    decay: float,
+    on: Literal["all", "weights"] = "all",
+) -> Panels:
     """Default, smaller start, regularised."""
     a, b, c = (replace(base, rate=rate) for rate in rates)
     return {"a": a, "b": replace(b, factor=factor), "c": replace(c, decay=decay, decay_on=on)}
 
 
-def scripted(panels: Panels, **changes: object) -> Panels:
+def scripted(panels: Panels, **changes: Any) -> Panels:
     """The same by the paper's own scripts: the mean loss, and only weights are divided."""
     common = {"loss": "mean", "divided": "weights", **changes}
-    return {name: replace(panel, **common) for name, panel in panels.items()}  # type: ignore[arg-type]
+    return {name: replace(panel, **common) for name, panel in panels.items()}
 
 
-class BoundaryFigure(BoundaryCells):
+class BoundaryFigure(Experiment):
     """The zero set of a network trained on seven points of a line or 25 of a plane, for the first seed.
 
     (a) default start, (b) a smaller start, (c) L2 regularisation. First row: as printed; below it the settings of the
     paper's scripts, and the nearest that reach the margin where the printed ones do not.
     """
 
-    text: ClassVar[Panels]
-    scripts: ClassVar[Panels]
-    nearest: ClassVar[Panels] = {}
+    kind = BoundaryCell
+    text: ClassVar[Panels]  # as printed
+    scripts: ClassVar[Panels]  # as in the paper's scripts
+    nearest: ClassVar[Panels] = {}  # where the printed ones do not reach the margin
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[BoundaryCell]:
         seeds, resolution = {"smoke": (1, 12), "quick": (3, 32), "full": (5, 48)}[preset]
         recipes = [("text", self.text), ("nearest", self.nearest), ("scripts", self.scripts)]
         if preset == "smoke":
             recipes = [("small", {name: _small(panel) for name, panel in self.text.items()})]
         return [
-            {"setting": setting, "panel": name, **asdict(panel), "resolution": resolution, "seed": seed}
+            replace(panel, setting=setting, panel=name, resolution=resolution, seed=seed)
             for setting, panels in recipes
             for name, panel in panels.items()
             for seed in range(seeds if setting != "scripts" or preset == "full" else 1)
@@ -141,7 +128,7 @@ class BoundaryFigure(BoundaryCells):
         return said
 
 
-def _small(panel: Recipe) -> Recipe:
+def _small(panel: BoundaryCell) -> BoundaryCell:
     """For smoke runs: a network and a margin that a second is enough for."""
     rate = panel.rate if panel.points == "line7" else 0.05
     return replace(panel, width=min(panel.width, 100), layers=min(panel.layers, 3), rate=rate, margin=0.02, steps=2500)
@@ -152,7 +139,6 @@ def _size(distance: float) -> str:
 
 
 class Figure2(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig2"
     title = "Boundary of two-layer networks round points of a line"
     text = three(LINE, (0.02, 0.04, 0.02), factor=3, decay=0.005)
@@ -160,7 +146,6 @@ class Figure2(BoundaryFigure):
 
 
 class Figure3(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig3"
     title = "Boundary round points of a plane, smaller effect"
     text = three(SIGNS, (0.002, 0.002, 0.002), factor=12**0.5, decay=0.8, on="weights")
@@ -170,7 +155,6 @@ class Figure3(BoundaryFigure):
 
 
 class Figure5(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig5"
     title = "Boundary of two-layer networks round points of a plane"
     text = three(PLANE, (0.005, 0.05, 0.05), factor=3, decay=0.005)
@@ -179,7 +163,6 @@ class Figure5(BoundaryFigure):
 
 
 class Figure6(BoundaryFigure):
-    __doc__ = BoundaryFigure.__doc__
     id = "melamed2023/fig6"
     title = "Boundary of five-layer networks round points of a line"
     text = three(DEEP, (0.02, 0.06, 0.02), factor=3, decay=0.01)

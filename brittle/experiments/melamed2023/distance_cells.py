@@ -3,15 +3,15 @@
 A change in this file makes every finished cell of the family stale: claims and drawings live in `distance_figures`.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import PGD, restriction_for
-from brittle.experiments.base import Experiment, Params, Point
-from brittle.experiments.images import KINDS, missing
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.images import KINDS
 from brittle.networks import Deep, PyTorch
 from brittle.settings import Data, Subspace, principal
 from brittle.training import Descent, Logistic, Loss, Margin, Regime, Steps, Training
@@ -20,49 +20,54 @@ from brittle.training.span import Span
 SIDES = ("free", "on", "off")
 
 
-class DistanceCells(Experiment):
-    """Cells `data` (sphere, mnist or digits), `dim`, `inside` (dimensions of the subspace), `examples` (0 for all),
-    `width`, `factor` that divides the first layer, `points` that are attacked, PGD's `steps` and `rounds`, `seed`.
-    """
+@dataclass(frozen=True, kw_only=True)
+class DistanceCell(Cell):
+    """The mean length of perturbations by PGD in the whole space, on the subspace and off it."""
 
     family = "melamed2023/distance"
+    data: str  # sphere, mnist or digits
+    dim: int  # d
+    inside: int  # dimensions of the subspace
+    examples: int  # to train on, 0 for all of them
+    width: int  # of both hidden layers
+    points: int  # training examples that are attacked
+    steps: int  # of PGD, in each round
+    rounds: int  # of PGD
+    factor: float  # divides the first layer
+    seed: int  # of data, start, batches and attacked examples
 
-    def measure(self, params: Params) -> Point:
-        if (nothing := missing(params)) is not None:
-            return nothing
-        rng = Generator().manual_seed(params["seed"])
-        data = sampled(params, rng)
+    def measure(self) -> Point:
+        rng = Generator().manual_seed(self.seed)
+        data = sampled(self, rng)
         outputs = 1 if data.binary else data.classes
-        start = PyTorch(scale=params["factor"], first_layer_only=True).draw_deep(
-            data.dim, [params["width"]] * 2, rng, outputs=outputs
+        start = PyTorch(scale=self.factor, first_layer_only=True).draw_deep(
+            data.dim, [self.width] * 2, rng, outputs=outputs
         )
         training = trained_in_span(regime(data), start, data, rng)
-        chosen = _right(training.network, data, params["points"], rng)
+        chosen = _right(training.network, data, self.points, rng)
         point: Point = {"reached": training.reached, "taken": training.steps, "accuracy": training.accuracy}
         for side in SIDES if training.reached else ():
-            attack = PGD(steps=params["steps"], rounds=params["rounds"], subspace=restriction_for(data, side))
+            attack = PGD(steps=self.steps, rounds=self.rounds, subspace=restriction_for(data, side))
             found = attack.run(training.network, chosen)
             sizes = found.norms[found.success]
             point |= {side: float(sizes.mean()), f"{side}_deviation": float(sizes.std()), f"{side}_rate": found.rate}
         return point
 
-    def cost(self, params: Params) -> float:
-        if params.get("missing"):
-            return params["would_take"]
-        examples = params["examples"] or 60_000
-        if params["data"] == "sphere":
-            training = 3.5e-7 * examples * params["width"] ** 2 + 0.2
+    def cost(self) -> float:
+        examples = self.examples or 60_000
+        if self.data == "sphere":
+            training = 3.5e-7 * examples * self.width**2 + 0.2
         else:
-            training = 6 + 4e-4 * examples if params["data"] == "mnist" else 0.5
-        return 0.2 + training + 3e-9 * params["points"] * params["dim"] * params["steps"] * params["rounds"] * 10
+            training = 6 + 4e-4 * examples if self.data == "mnist" else 0.5
+        return 0.2 + training + 3e-9 * self.points * self.dim * self.steps * self.rounds * 10
 
 
-def sampled(params: Params, rng: Generator) -> Data:
+def sampled(cell: DistanceCell, rng: Generator) -> Data:
     """Sphere data with random labels on a random subspace, or pictures on their principal components."""
-    if params["data"] == "sphere":
-        return Subspace(params["dim"], params["dim"] - params["inside"]).sample(params["examples"], rng)
-    data = _projected(params["data"], params["inside"])
-    count = params["examples"] or len(data)
+    if cell.data == "sphere":
+        return Subspace(cell.dim, cell.dim - cell.inside).sample(cell.examples, rng)
+    data = _projected(cell.data, cell.inside)
+    count = cell.examples or len(data)
     return data.take(torch.randperm(len(data), generator=rng)[:count])
 
 

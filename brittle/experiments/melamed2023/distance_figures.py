@@ -1,37 +1,48 @@
 """melamed2023, figure 4: a smaller first layer moves the boundary away off the data, and leaves it where they are."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import ClassVar
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.images import judged_on, or_missing, told
-from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCells
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.image_claims import judged_on, told
+from brittle.experiments.images import or_missing
+from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCell
 from brittle.experiments.picture import Chart, Picture
-from brittle.experiments.summary import distinct, mean, over_seeds, undecided, values, where
+from brittle.experiments.summary import distinct, mean, over_seeds, relative_spread, undecided, values, where
 
 LABELS = {"free": "in all of the input space", "on": "on the data's subspace", "off": "off the data's subspace"}
 FACTORS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 FLAT = 0.25
 
 
-class Distance(DistanceCells):
+@dataclass(frozen=True)
+class Grid:
+    """What a preset covers: one cell for every factor and seed."""
+
+    cell: DistanceCell  # what they have in common
+    factors: tuple[float, ...]  # that divide the first layer
+    seeds: int  # how many
+
+
+class Distance(Experiment):
     """Mean length of the shortest PGD perturbation of 200 training examples, against what divides the first layer.
 
     Three-layer networks with PyTorch's start; PGD in the whole space, projected on the subspace of the data, or on
     its complement. Bars are standard deviations over seeds. The paper states neither width nor sample size nor stop.
     """
 
-    data: ClassVar[str]
-    grids: ClassVar[dict[str, Params]]
+    kind = DistanceCell
+    data: ClassVar[str]  # what the figure is about
+    grids: ClassVar[dict[str, Grid]]  # by preset
 
-    def grid(self, preset: str) -> list[Params]:
-        common = dict(self.grids[preset])
-        factors, seeds = common.pop("factors"), common.pop("seeds")
-        cells: list[Params] = [
-            {**common, "factor": factor, "seed": seed} for factor, seed in product(factors, range(seeds))
-        ]
-        return cells if common["data"] == "sphere" else or_missing(common["data"], cells, self.cost)
+    def grid(self, preset: str) -> Sequence[Cell]:
+        grid = self.grids[preset]
+        places = product(grid.factors, range(grid.seeds))
+        cells = [replace(grid.cell, factor=factor, seed=seed) for factor, seed in places]
+        return cells if grid.cell.data == "sphere" else or_missing(grid.cell.data, cells)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [
@@ -77,38 +88,51 @@ def _flat(points: Sequence[Point]) -> Claim:
     found = _by_factor(points, "on")
     if len(found) < 2:
         return undecided(text)
-    middle = mean([size for _, size in found])
-    spread = max(abs(size / middle - 1) for _, size in found)
-    return Claim(text, f"mean {middle:.3f}, at most {spread:.1%} away from it", spread <= FLAT)
+    sizes = [size for _, size in found]
+    spread = relative_spread(sizes)
+    return Claim(text, f"mean {mean(sizes):.3f}, at most {spread:.1%} away from it", spread <= FLAT)
 
 
-SPHERE: Params = {"data": "sphere", "dim": 784, "inside": 28, "examples": 1000, "width": 200, "points": 200}
-PICTURES: Params = {**SPHERE, "data": "mnist", "inside": 32}
-PACE = {"steps": 20, "rounds": 6}
-SMALL = {"width": 20, "points": 10, "steps": 10, "rounds": 3, "factors": (1.0, 8.0), "seeds": 1}
+SPHERE = DistanceCell(
+    data="sphere", dim=784, inside=28, examples=1000, width=200, points=200, steps=50, rounds=8, factor=1.0, seed=0
+)
+PICTURES = replace(SPHERE, data="mnist", inside=32)
+
+
+def small(cell: DistanceCell) -> Grid:
+    """For smoke runs: a network that a second is enough for."""
+    return Grid(replace(cell, width=20, points=10, steps=10, rounds=3), (1.0, 8.0), seeds=1)
+
+
+def quick(cell: DistanceCell) -> Grid:
+    """Fewer factors, and a shorter search for each perturbation."""
+    return Grid(replace(cell, steps=20, rounds=6), (1.0, 2.0, 5.0, 10.0), seeds=2)
+
+
+def full(cell: DistanceCell) -> Grid:
+    """Everything that the figure shows."""
+    return Grid(cell, FACTORS, seeds=5)
 
 
 class Figure4a(Distance):
-    __doc__ = Distance.__doc__
     id = "melamed2023/fig4a"
     title = "Distance to the boundary on and off a subspace: sphere data"
     data = "sphere"
     grids: ClassVar = {
-        "smoke": {**SPHERE, **SMALL, "dim": 60, "inside": 6, "examples": 60},
-        "quick": {**SPHERE, **PACE, "factors": (1.0, 2.0, 5.0, 10.0), "seeds": 2},
-        "full": {**SPHERE, "steps": 50, "rounds": 8, "factors": FACTORS, "seeds": 5},
+        "smoke": small(replace(SPHERE, dim=60, inside=6, examples=60)),
+        "quick": quick(SPHERE),
+        "full": full(SPHERE),
     }
 
 
 class Figure4b(Distance):
-    __doc__ = Distance.__doc__
     id = "melamed2023/fig4b"
     title = "Distance to the boundary on and off a subspace: MNIST"
     data = "mnist"
     grids: ClassVar = {
-        "smoke": {**PICTURES, **SMALL, "data": "digits", "dim": 64, "inside": 16, "examples": 400},
-        "quick": {**PICTURES, "examples": 10_000, **PACE, "factors": (1.0, 2.0, 5.0, 10.0), "seeds": 2},
-        "full": {**PICTURES, "examples": 0, "steps": 50, "rounds": 8, "factors": FACTORS, "seeds": 5},
+        "smoke": small(replace(PICTURES, data="digits", dim=64, inside=16, examples=400)),
+        "quick": quick(replace(PICTURES, examples=10_000)),
+        "full": full(replace(PICTURES, examples=0)),
     }
 
 

@@ -4,25 +4,28 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.images import NAMES, judged_on, or_missing, told
-from brittle.experiments.melamed2023.variance_cells import VarianceCells
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.image_claims import judged_on, told
+from brittle.experiments.images import NAMES, or_missing
+from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.picture import Chart, Curve, Picture
 
 
-class Variance(VarianceCells):
+class Variance(Experiment):
     """The share of the variance on the first principal components, centred PCA of all training pictures.
 
     Dotted lines: 90 % and 95 %. The paper's counts are those of its plot, whose components are numbered from 0.
     """
 
-    data: ClassVar[str]
+    kind = VarianceCell
+    data: ClassVar[str]  # the name of the data set
     printed: ClassVar[tuple[int, int]]  # components for 90 % and 95 % in the paper
     smoke: ClassVar[tuple[str, int]]  # data and number of examples in a smoke run
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         name, examples = self.smoke if preset == "smoke" else (self.data, 0)
-        return or_missing(name, [{"data": name, "examples": examples, "seed": 0}], self.cost)
+        return or_missing(name, [VarianceCell(data=name, examples=examples, seed=0)])
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = []
@@ -51,7 +54,6 @@ class Variance(VarianceCells):
 
 
 class Figure1a(Variance):
-    __doc__ = Variance.__doc__
     id = "melamed2023/fig1a"
     title = "Cumulative variance of CIFAR-10"
     data = "cifar10"
@@ -60,7 +62,6 @@ class Figure1a(Variance):
 
 
 class Figure1b(Variance):
-    __doc__ = Variance.__doc__
     id = "melamed2023/fig1b"
     title = "Cumulative variance of MNIST"
     data = "mnist"

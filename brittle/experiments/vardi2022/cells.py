@@ -5,46 +5,58 @@ A change in this file makes every finished cell of the family stale: claims and 
 
 import math
 import time
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
 from brittle.attacks import Universal
 from brittle.common.errors import InputError
-from brittle.experiments.base import Experiment, Params, Point
-from brittle.margin import Ending, solve
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.kkt import kkt_point_from
+from brittle.margin import Ending
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data, Sphere
-from brittle.training import Flow, LogLoss, Loss, Recipe, Steps, Training
+from brittle.training import Flow, Loss, Recipe, Steps, Training
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
 TIMED_OPERATIONS = 4e9
 
 
-class UniversalCells(Experiment):
-    """Cells `dim`, `alpha` (n = d^α), `width`, `seed`, and `at`: "flow" or "kkt"."""
+@dataclass(frozen=True, kw_only=True)
+class UniversalCell(Cell):
+    """One network on n = d^α examples of the sphere."""
 
     family = "vardi2022/universal"
+    dim: int  # d
+    alpha: float  # n = d^α
+    width: int  # of the network
+    seed: int  # of data and start
+    at: Literal["flow", "kkt"]  # trained by flow to loss 1e-30, or a KKT point
 
-    def measure(self, params: Params) -> Point:
-        rng = torch.Generator().manual_seed(params["seed"])
-        data = Sphere(params["dim"]).sample(examples(params), rng)
-        start = PyTorch().draw(params["dim"], params["width"], rng)
-        return at_kkt_point(start, data) if params["at"] == "kkt" else after_flow(start, data)
+    @property
+    def examples(self) -> int:
+        """n, rounded."""
+        size: float = self.dim**self.alpha
+        return round(size)
 
-    def cost(self, params: Params) -> float:
+    def measure(self) -> Point:
+        rng = torch.Generator().manual_seed(self.seed)
+        data = Sphere(self.dim).sample(self.examples, rng)
+        start = PyTorch().draw(self.dim, self.width, rng)
+        return at_kkt_point(start, data) if self.at == "kkt" else after_flow(start, data)
+
+    def cost(self) -> float:
         """Fitted to cells of d from 50 to 600: flow evaluates more gradients at large n/d and at small widths."""
-        n, d, width = examples(params), params["dim"], params["width"]
-        evaluations = (120 + 500 * min(n / d, (n / d) ** 0.7)) * (1 + 100 / width)
+        n, d, width = self.examples, self.dim, self.width
+        evaluations = (120 + 500 * min(n / d, float((n / d) ** 0.7))) * (1 + 100 / width)
         flow = evaluations * (3e-4 + 17e-9 * n * width + n * min(n, d) * width / 1e10)
-        return 0.1 + (0.1 * flow + 2.3e-6 * n**2.6 if params["at"] == "kkt" else flow)
-
-
-def examples(params: Params) -> int:
-    return round(params["dim"] ** params["alpha"])
+        return 0.1 + (0.1 * flow + 2.3e-6 * n**2.6 if self.at == "kkt" else flow)
 
 
 def after_flow(start: TwoLayer, data: Data) -> Point:
+    """Flow to loss 1e-30, and what the paper's schedule would have taken for it."""
     training = Flow(until=Loss(LOSS)).train(start, data)
     return {
         "reached": training.reached,
@@ -57,10 +69,9 @@ def after_flow(start: TwoLayer, data: Data) -> Point:
 
 
 def at_kkt_point(start: TwoLayer, data: Data) -> Point:
-    """The start is walked to log-loss -3 only: its activation patterns are all that the solver takes from it."""
-    begun = Flow(until=LogLoss(-3.0), tolerance=3e-3).train(start, data)
+    """The KKT point to which the start leads; one that the solver refuses is not reached."""
     try:
-        point = solve(begun.network, data)
+        point = kkt_point_from(start, data)
     except InputError as error:
         return {"reached": False, "why": str(error)}
     return {

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 
 from brittle.common.progress import duration
-from brittle.experiments.base import Claim, Point, Seconds
-from brittle.experiments.summary import distinct, mean, share, undecided, values, where
+from brittle.experiments.base import Claim, Seconds
+from brittle.experiments.cell import Point
+from brittle.experiments.summary import distinct, mean, relative_spread, share, undecided, values, where
 
 
 def far_below(points: Sequence[Point]) -> list[Claim]:
+    """c against √d, at loss 1e-30 and at KKT points."""
     text = "c is far below √d (read as: over seeds at most ¾√d in every place, at most ½√d on average over places)"
     claims = []
     for at, name in (("flow", "at loss 1e-30"), ("kkt", "at KKT points")):
@@ -23,6 +25,7 @@ def far_below(points: Sequence[Point]) -> list[Claim]:
 
 
 def universal(points: Sequence[Point]) -> list[Claim]:
+    """Whether some size flips all examples on the margin, in every network."""
     text = "one direction flips every example on the margin at once"
     if not points:
         return [undecided(text)]
@@ -46,11 +49,11 @@ def at_least(text: str, points: Sequence[Point], threshold: float) -> Claim:
 
 def spread(points: Sequence[Point]) -> float:
     """How far the mean of some width is from the mean of all, relatively."""
-    means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
-    return max(abs(each / mean(means) - 1) for each in means)
+    return relative_spread([mean(values(where(points, width=width), "size")) for width in distinct(points, "width")])
 
 
 def recipe_remark(points: Sequence[Point], seconds: Seconds) -> list[str]:
+    """What the paper's schedule would have taken."""
     trained = where(points, at="flow")
     if not trained:
         return []

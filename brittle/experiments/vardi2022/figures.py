@@ -4,11 +4,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Curve, Picture
 from brittle.experiments.summary import distinct, over_seeds, undecided, values, where
-from brittle.experiments.vardi2022.cells import UniversalCells, examples
+from brittle.experiments.vardi2022.cells import UniversalCell
 from brittle.experiments.vardi2022.claims import at_least, far_below, recipe_remark, spread, universal
 
 
@@ -16,13 +18,13 @@ from brittle.experiments.vardi2022.claims import at_least, far_below, recipe_rem
 class Grid:
     """What a preset covers; cells of more than `most` examples are left out."""
 
-    dims: tuple[int, ...]
-    alphas: tuple[float, ...]
-    width: int
+    dims: tuple[int, ...]  # d
+    alphas: tuple[float, ...]  # n = d^α
+    width: int  # of figures 1a, 2a and 2b
     widths: tuple[int, ...]  # of figure 1b
-    width_dims: tuple[int, ...]
-    seeds: int
-    most: int = 10**6
+    width_dims: tuple[int, ...]  # d of figure 1b
+    seeds: int  # how many
+    most: int = 10**6  # examples
 
 
 HUNDREDS = tuple(range(100, 1001, 100))
@@ -33,26 +35,27 @@ GRIDS = {
 }
 
 
-def by_size(preset: str, *at: str) -> list[Params]:
+def by_size(preset: str, *at: Literal["flow", "kkt"]) -> list[UniversalCell]:
     """n = d^α examples for every d and α; KKT points where n ≤ d."""
     grid = GRIDS[preset]
-    cells: list[Params] = [
-        {"dim": d, "alpha": alpha, "width": grid.width, "seed": seed, "at": kind}
+    cells = [
+        UniversalCell(dim=d, alpha=alpha, width=grid.width, seed=seed, at=kind)
         for kind, alpha, d, seed in product(at, grid.alphas, grid.dims, range(grid.seeds))
         if kind == "flow" or alpha <= 1
     ]
-    return [cell for cell in cells if examples(cell) <= grid.most]
+    return [cell for cell in cells if cell.examples <= grid.most]
 
 
-def by_width(preset: str) -> list[Params]:
+def by_width(preset: str) -> list[UniversalCell]:
+    """n = d examples for every d and width."""
     grid = GRIDS[preset]
     return [
-        {"dim": d, "alpha": 1.0, "width": width, "seed": seed, "at": "flow"}
+        UniversalCell(dim=d, alpha=1.0, width=width, seed=seed, at="flow")
         for width, d, seed in product(grid.widths, grid.width_dims, range(grid.seeds))
     ]
 
 
-class Figure1a(UniversalCells):
+class Figure1a(Experiment):
     """The smallest c at which x - y·c·z/‖z‖ flips every example on the margin, z = Σ y_i x_i over them.
 
     Sphere data of n = d^α examples. Full lines: networks trained by gradient flow to loss 1e-30; dashed lines: KKT
@@ -61,8 +64,9 @@ class Figure1a(UniversalCells):
 
     id = "vardi2022/fig1a"
     title = "Smallest universal perturbation against the dimension"
+    kind = UniversalCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[UniversalCell]:
         return by_size(preset, "flow", "kkt")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
@@ -82,7 +86,7 @@ class Figure1a(UniversalCells):
         return recipe_remark(points, seconds)
 
 
-class Figure1b(UniversalCells):
+class Figure1b(Experiment):
     """The smallest c that flips every example on the margin, for networks of several widths on n = d examples.
 
     Gradient flow to loss 1e-30 on sphere data; dotted: √d. Bars are standard deviations over seeds.
@@ -90,8 +94,9 @@ class Figure1b(UniversalCells):
 
     id = "vardi2022/fig1b"
     title = "Smallest universal perturbation at several widths"
+    kind = UniversalCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[UniversalCell]:
         return by_width(preset)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
@@ -111,13 +116,14 @@ class Figure1b(UniversalCells):
         return Picture([_against_dim("$n = d$", "smallest universal $c$", [*curves, _root(points)])])
 
 
-class Figure2a(UniversalCells):
+class Figure2a(Experiment):
     """The share of the examples that are on the margin (q ≤ 1.1 min q) after gradient flow to loss 1e-30."""
 
     id = "vardi2022/fig2a"
     title = "Share of the examples on the margin"
+    kind = UniversalCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[UniversalCell]:
         return by_size(preset, "flow")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
@@ -131,13 +137,14 @@ class Figure2a(UniversalCells):
         return Picture([_against_dim("", "share on the margin", _by_alpha(points, "share_on_margin"))])
 
 
-class Figure2b(UniversalCells):
+class Figure2b(Experiment):
     """The number of examples that are not on the margin after gradient flow to loss 1e-30."""
 
     id = "vardi2022/fig2b"
     title = "Number of examples off the margin"
+    kind = UniversalCell
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> list[UniversalCell]:
         return by_size(preset, "flow")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:

@@ -5,13 +5,15 @@ A change in this file makes every finished cell of the family stale: claims and 
 """
 
 import math
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import GradientStep
-from brittle.experiments.base import Experiment, Params, Point
-from brittle.experiments.images import missing, zeros_and_ones
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.images import zeros_and_ones
 from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Data
 from brittle.training.descent import Batches
@@ -20,48 +22,57 @@ RATE = 0.1
 BATCH = 128
 
 
-class LazyCells(Experiment):
-    """Cells `data`, `side` (d = side²), `width`, `radius` (C0), `unit` norms or not, `steps` at most, `points` of the
-    test set that are attacked, `histogram` to keep every example's numbers, `seed`.
+@dataclass(frozen=True, kw_only=True)
+class LazyCell(Cell):
+    """One network inside its lazy ball, and the gradient steps that flip it.
 
-    `setting` is text, or code for what the paper's own code does: hidden biases, the first iterate outside the ball,
+    The setting `code` is what the paper's own code does: hidden biases, the first iterate outside the ball,
     misclassified examples counted as 0.
     """
 
     family = "wang2022/lazy"
+    data: str  # mnist or digits, of which 0 and 1 are taken
+    steps: int  # at most
+    points: int  # test examples that are attacked
+    histogram: bool = False  # keep every example's numbers
+    setting: Literal["text", "code"] = "text"  # of the paper's text, or of its code
+    side: int  # of a picture: d = side²
+    width: int  # m
+    radius: float  # C0
+    seed: int  # of start, batches and attacked examples
+    unit: bool  # examples of unit norm
 
-    def measure(self, params: Params) -> Point:
-        if (nothing := missing(params)) is not None:
-            return nothing
-        rng = Generator().manual_seed(params["seed"])
-        data = zeros_and_ones(params["data"], params["side"], params["unit"])
-        as_coded = params["setting"] == "code"
-        start = Lazy(biases=as_coded).draw(data.dim, params["width"], rng).to(torch.float32)
-        network, taken, left = trained_in_ball(start, data, params["radius"], params["steps"], rng, inside=not as_coded)
+    def measure(self) -> Point:
+        rng = Generator().manual_seed(self.seed)
+        data = zeros_and_ones(self.data, self.side, self.unit)
+        as_coded = self.setting == "code"
+        start = Lazy(biases=as_coded).draw(data.dim, self.width, rng).to(torch.float32)
+        network, taken, left = trained_in_ball(start, data, self.radius, self.steps, rng, inside=not as_coded)
         test = data.test
-        chosen = test.take(torch.randperm(len(test), generator=rng)[: params["points"]])
+        chosen = test.take(torch.randperm(len(test), generator=rng)[: self.points])
         return {
             "dim": data.dim,
             "taken": taken,
             "left": left,
             "error": 1 - network.accuracy(test.X, test.y),
-            **flips(network, chosen, as_coded, params["histogram"]),
+            **flips(network, chosen, as_coded, self.histogram),
         }
 
-    def cost(self, params: Params) -> float:
+    def cost(self) -> float:
         """As many steps as leaving the ball took: they grow with C0, and with the norms of the examples."""
-        if params.get("missing"):
-            return params["would_take"]
-        d, m = params["side"] ** 2, params["width"]
-        usual = (850 if params["unit"] else 700 + 2.6 * d) * (params["radius"] / 10) ** 2
-        training = min(usual, params["steps"]) * (6e-9 * m * d + 1e-4)
-        return (0.02 if params["data"] == "digits" else 0.5) + training + params["points"] * m * 2.5e-7
+        d, m = self.side**2, self.width
+        usual = (850 if self.unit else 700 + 2.6 * d) * (self.radius / 10) ** 2
+        training = min(usual, self.steps) * (6e-9 * m * d + 1e-4)
+        return (0.02 if self.data == "digits" else 0.5) + training + self.points * m * 2.5e-7
 
 
 def trained_in_ball(
     start: TwoLayer, data: Data, radius: float, steps: int, rng: Generator, *, inside: bool = True
 ) -> tuple[TwoLayer, int, bool]:
     """`training.Lazy` in place: the last network inside the ball, its number of steps, and whether the next one left.
+
+    That regime copies W and measures the ball in every step, so that a run can be resumed and watched; it takes two to
+    three times the processor time, and the figures have networks of 1e5 neurons. A test compares the two.
 
     A row of W moves by at most rate·|v|·mean(slope·‖x‖) in a step, so max ‖w - w(0)‖ is computed only where the sum
     of these since the last time could have led out of the ball: the ends are the same as with a check in every step.

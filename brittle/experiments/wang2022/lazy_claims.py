@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from brittle.experiments.base import Claim, Point
+from brittle.experiments.base import Claim
+from brittle.experiments.cell import Point
 from brittle.experiments.summary import distinct, mean, undecided, values, where
 from brittle.theorems.scaling import fitted
 
@@ -19,11 +20,13 @@ WORDS = {"relative_size": "‖δ‖/‖x‖", "gradient": "‖∇f‖", "step": 
 
 
 def means(points: Sequence[Point], name: str, least: int = 0) -> list[tuple[int, float]]:
+    """The mean at each dimension, from the least on."""
     dims = [d for d in distinct(points, "dim") if d >= least]
     return [(d, mean(values(where(points, dim=d), name))) for d in dims]
 
 
 def fitted_exponent(points: Sequence[Point], name: str) -> str:
+    """The exponent of d in words, over large dimensions if there are enough of them."""
     found = means(points, name, FROM) if len(means(points, name, FROM)) >= 3 else means(points, name)
     if len(found) < 3:
         return "unknown"
@@ -37,10 +40,12 @@ def _slope_text(name: str) -> str:
 
 
 def no_slope(name: str) -> Claim:
+    """The claim about an exponent, where there are no points."""
     return undecided(_slope_text(name))
 
 
 def slope(points: Sequence[Point], name: str, width: int) -> Claim:
+    """The exponent of d at one width, beside the claimed one."""
     text, claimed = f"m = {width}: {_slope_text(name)}", MEASURES["step" if name == "relative_step" else name][1]
     found = means(points, name, FROM)
     if len(found) < 3:
@@ -51,6 +56,7 @@ def slope(points: Sequence[Point], name: str, width: int) -> Claim:
 
 
 def test_error(points: Sequence[Point]) -> Claim:
+    """The largest error of the networks that are as wide as the paper's."""
     text = "every network has a test error below 1 %"
     if not points:
         return undecided(text)

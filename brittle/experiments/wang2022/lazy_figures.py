@@ -6,11 +6,13 @@ from itertools import product
 from statistics import median
 from typing import Any, ClassVar
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.images import judged_on, or_missing, told
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.image_claims import judged_on, told
+from brittle.experiments.images import or_missing
 from brittle.experiments.picture import Chart, Curve, Histogram, Panel, Picture
 from brittle.experiments.summary import deviation, distinct, over_seeds, share, undecided, where
-from brittle.experiments.wang2022.lazy_cells import LazyCells
+from brittle.experiments.wang2022.lazy_cells import LazyCell
 from brittle.experiments.wang2022.lazy_claims import (
     MEASURES,
     WIDEST,
@@ -30,14 +32,14 @@ SIDES = (5, 7, 10, 14, 20, 25, 28)
 class Grid:
     """What a preset covers. Figures 2 and 5 vary the width, figures 3 and 6 the radius C0 at one width."""
 
-    data: str
-    sides: tuple[int, ...]
-    widths: tuple[int, ...]
-    radii: tuple[float, ...]
-    radius_width: int
-    steps: int
-    points: int
-    seeds: int
+    data: str  # the name of the data set
+    sides: tuple[int, ...]  # of the pictures
+    widths: tuple[int, ...]  # of figures 2 and 5
+    radii: tuple[float, ...]  # C0 of figures 3 and 6, whose first the others have too
+    radius_width: int  # of figures 3 and 6
+    steps: int  # at most
+    points: int  # test examples that are attacked
+    seeds: int  # how many
     histogram: tuple[int, int]  # side and width of figure 7
 
 
@@ -56,21 +58,23 @@ GRIDS = {
 
 def cells(
     preset: str, sides: Sequence[int], widths: Sequence[int], radii: Sequence[float], **more: Any
-) -> list[Params]:
+) -> list[LazyCell]:
+    """Every seed of the preset at every place; `more` are further fields, which may replace those of the preset."""
     grid = GRIDS[preset]
-    common = {"data": grid.data, "steps": grid.steps, "points": grid.points, "histogram": False, "setting": "text"}
+    common = {"data": grid.data, "steps": grid.steps, "points": grid.points, **more}
     return [
-        {**common, "side": side, "width": width, "radius": radius, "seed": seed, **more}
+        LazyCell(side=side, width=width, radius=radius, seed=seed, **common)
         for radius, width, side, seed in product(radii, widths, sides, range(grid.seeds))
     ]
 
 
-class LazyFigure(LazyCells):
+class LazyFigure(Experiment):
     """What the figures of the lazy regime have in common."""
 
-    unit: ClassVar[bool]
-    varied: ClassVar[str]
-    symbol: ClassVar[str]
+    kind = LazyCell
+    unit: ClassVar[bool]  # examples of unit norm
+    varied: ClassVar[str]  # the parameter that tells the curves apart
+    symbol: ClassVar[str]  # its name on the picture
 
     def picture(self, points: Sequence[Point]) -> Picture:
         return Picture([self._chart(points, name) for name in MEASURES])
@@ -110,12 +114,12 @@ class BySize(LazyFigure):
     varied = "width"
     symbol = "$m$"
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         grid, radius = GRIDS[preset], GRIDS[preset].radii[:1]
         found = cells(preset, grid.sides, grid.widths, radius, unit=self.unit)
         if not self.unit:
             found += cells(preset, grid.sides, grid.widths[:1], radius, unit=self.unit, setting="code")
-        return or_missing(grid.data, found, self.cost)
+        return or_missing(grid.data, found)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         names = (
@@ -134,10 +138,10 @@ class ByRadius(LazyFigure):
     varied = "radius"
     symbol = "$C_0$"
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         grid = GRIDS[preset]
         found = cells(preset, grid.sides, (grid.radius_width,), grid.radii, unit=self.unit)
-        return or_missing(grid.data, found, self.cost)
+        return or_missing(grid.data, found)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [grows(points, name) for name in MEASURES]
@@ -145,28 +149,24 @@ class ByRadius(LazyFigure):
 
 
 class Figure2(BySize):
-    __doc__ = BySize.__doc__
     id = "wang2022/fig2"
     title = "Smallest gradient step that flips, against the dimension"
     unit = False
 
 
 class Figure5(BySize):
-    __doc__ = BySize.__doc__
     id = "wang2022/fig5"
     title = "Smallest gradient step that flips, unit-norm data"
     unit = True
 
 
 class Figure3(ByRadius):
-    __doc__ = ByRadius.__doc__
     id = "wang2022/fig3"
     title = "Smallest gradient step that flips, for several radii"
     unit = False
 
 
 class Figure6(ByRadius):
-    __doc__ = ByRadius.__doc__
     id = "wang2022/fig6"
     title = "Smallest gradient step that flips, for several radii, unit-norm data"
     unit = True
@@ -181,12 +181,12 @@ class Figure7(LazyFigure):
     varied = "width"
     symbol = "$m$"
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         side, width = GRIDS[preset].histogram
         points = {"smoke": 20, "quick": 500, "full": 2115}[preset]
         more = {"unit": False, "histogram": True, "points": points}
         found = cells(preset, (side,), (width,), GRIDS[preset].radii[:1], **more)
-        return or_missing(GRIDS[preset].data, found, self.cost)
+        return or_missing(GRIDS[preset].data, found)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "η concentrates near .045 (read as: its median is within a third of that)"

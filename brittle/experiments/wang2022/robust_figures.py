@@ -6,20 +6,23 @@ from itertools import pairwise, product
 from statistics import median
 from typing import Any, ClassVar
 
-from brittle.experiments.base import Claim, Params, Point, Seconds
-from brittle.experiments.images import judged_on, or_missing, told
+from brittle.experiments.base import Claim, Experiment, Seconds
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.image_claims import judged_on, told
+from brittle.experiments.images import or_missing
 from brittle.experiments.picture import Curve, Heat, Picture
 from brittle.experiments.summary import distinct, mean, share, undecided, values, where
-from brittle.experiments.wang2022.robust_cells import RobustCells
+from brittle.experiments.wang2022.robust_cells import RobustCell
 
 FACTOR = 2.0  # how far a threshold may be from the claimed one
 WIDTH = 1000
 BALL = 10 / math.sqrt(WIDTH)  # V of the left panel
 
 
-class RobustFigure(RobustCells):
+class RobustFigure(Experiment):
     """What the two panels have in common: the cells of a preset, the crossing of one half, and the map."""
 
+    kind = RobustCell
     axis: ClassVar[str]  # what is varied along the map's x axis
     group: ClassVar[str]  # and along its y axis
     constant: ClassVar[float]  # the paper's threshold is constant/√group
@@ -109,18 +112,18 @@ class Figure4Left(RobustFigure):
     group = "dim"
     constant = 5.0
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         sides, budgets, common, seeds = {
             "smoke": ((4, 8), (0.05, 1.0), SMOKE, 1),
             "quick": ((7, 10, 14, 20, 28), (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.65, 0.9), QUICK, 1),
             "full": (range(5, 29), [round(0.05 * k, 2) for k in range(1, 21)], FULL, 5),
         }[preset]
         width = 100 if preset == "smoke" else WIDTH
-        cells: list[Params] = [
-            {**common, "side": side, "width": width, "radius": 10 / math.sqrt(width), "budget": budget, "seed": seed}
+        cells = [
+            RobustCell(side=side, width=width, radius=10 / math.sqrt(width), budget=budget, seed=seed, **common)
             for side, budget, seed in product(sides, budgets, range(seeds))
         ]
-        return or_missing(common["data"], cells, self.cost)
+        return or_missing(common["data"], cells)
 
     def _text(self) -> str:
         return (
@@ -152,26 +155,31 @@ class Figure4Right(RobustFigure):
     group = "width"
     constant = 25.0
 
-    def grid(self, preset: str) -> list[Params]:
+    def grid(self, preset: str) -> Sequence[Cell]:
         side, widths, radii, common, seeds = {
             "smoke": (8, (50, 100), (0.05, 1.0), SMOKE, 1),
             "quick": (28, (500, 1000, 2000, 4000), (0.1, 0.2, 0.35, 0.5, 0.7, 1.0), QUICK, 1),
             "full": (28, (500, 1000, 2000, 4000, 8000, 16_000), [round(0.05 * k, 2) for k in range(1, 21)], FULL, 5),
         }[preset]
-        cells: list[Params] = [
-            {**common, "side": side, "width": width, "radius": radius, "budget": 0.2, "seed": seed}
+        cells = [
+            RobustCell(side=side, width=width, radius=radius, budget=0.2, seed=seed, **common)
             for width, radius, seed in product(widths, radii, range(seeds))
         ]
-        return or_missing(common["data"], cells, self.cost)
+        return or_missing(common["data"], cells)
 
     def _text(self) -> str:
         return f"robust accuracy rises near V = 25/√m (read as: it is ½ within a factor {FACTOR:g} of that, at every m)"
 
 
-COMMON: dict[str, Any] = {"data": "mnist", "project": "epoch", "patience": 5}
-SMOKE = {**COMMON, "data": "digits", "examples": 100, "batch": 10, "rate": 0.1, "points": 30, "inner": 5, "epochs": 3}
+SMOKE: dict[str, Any] = {
+    "data": "digits", "examples": 100, "batch": 10, "rate": 0.1, "points": 30, "inner": 5, "epochs": 3,
+}  # fmt: skip
 # As many SGD steps an epoch, and as long, as with all 12,665 examples: the sum over a batch is what a step follows.
-QUICK = {**COMMON, "examples": 1000, "batch": 10, "rate": 0.128, "points": 200, "inner": 20, "epochs": 30}
-FULL = {**COMMON, "examples": 0, "batch": 128, "rate": 0.01, "points": 2115, "inner": 100, "epochs": 300}
+QUICK: dict[str, Any] = {
+    "data": "mnist", "examples": 1000, "batch": 10, "rate": 0.128, "points": 200, "inner": 20, "epochs": 30,
+}  # fmt: skip
+FULL: dict[str, Any] = {
+    "data": "mnist", "examples": 0, "batch": 128, "rate": 0.01, "points": 2115, "inner": 100, "epochs": 300,
+}  # fmt: skip
 
 FIGURES = (Figure4Left(), Figure4Right())
