@@ -105,8 +105,8 @@ def hardly_different_classes(parts: Parts, rng: np.random.Generator) -> None:
     k = int(rng.integers(-1060, -20))
     parts["v"][:-1], parts["c"][:-1] = _times(parts["v"][:-1], k), _times(parts["c"][:-1], k)
     if rng.random() < 0.3:
-        parts["v"][0] += parts["v"][-1] / 2
-        parts["c"][0] += parts["c"][-1] / 2
+        for name in ("v", "c"):
+            parts[name][0] += np.clip(parts[name][-1], -LARGEST / 1e3, LARGEST / 1e3) - parts[name][0] / 2
 
 
 def nearly_repeated(parts: Parts, rng: np.random.Generator) -> None:
