@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 NETWORKS = 10  # in a batch
 POINTS = 4  # examples per network
 ERRORS = (Contradiction, ArithmeticError, AssertionError, ValueError, RuntimeError)  # none may reach a user
+LARGEST = 1.7e308  # of a drawn number
 DIRECTIONS = 3  # at random, beside the neurons' own and the axes
 SHELLS = (1 - 2.0**-30, 0.9, 0.5, 0.1, 1e-3, 1e-9)  # shares of a deep network's claim at which it is evaluated
 DEEP: dict[str, Certificate] = {"lipschitz, spectral": Lipschitz("spectral"), "relaxation": Relaxation()}
@@ -58,7 +59,7 @@ def _powers(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
 def _times(values: Array, exponents: Any) -> Array:
     """values·2^exponents, held within the finite floats."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.clip(np.ldexp(values, exponents), -1.7e308, 1.7e308)
+        return np.clip(np.ldexp(values, exponents), -LARGEST, LARGEST)
 
 
 def everything(parts: Parts, rng: np.random.Generator) -> None:
@@ -104,8 +105,8 @@ def hardly_different_classes(parts: Parts, rng: np.random.Generator) -> None:
     k = int(rng.integers(-1060, -20))
     parts["v"][:-1], parts["c"][:-1] = _times(parts["v"][:-1], k), _times(parts["c"][:-1], k)
     if rng.random() < 0.3:
-        parts["v"][0] += parts["v"][-1]
-        parts["c"][0] += parts["c"][-1]
+        for name in ("v", "c"):
+            parts[name][0] += np.clip(parts[name][-1], -LARGEST / 1e3, LARGEST / 1e3) - parts[name][0] / 2
 
 
 def nearly_repeated(parts: Parts, rng: np.random.Generator) -> None:

@@ -42,8 +42,8 @@ def first_iterate(local: Local, epsilon: Array) -> Iterate:
     if len(fallen) and fallen[0] > 0:
         here, slope = STEPS[fallen[0]], (way[fallen[0] - 1] - way[fallen[0]]) * (len(STEPS) - 1)
         epsilon = here * epsilon
-        mu = min(float(epsilon @ epsilon / (here * slope)), LARGEST)
-    if not (np.isfinite(mu) and mu > 0):
+        mu = float(epsilon @ epsilon / (here * slope))
+    if not 0 < mu <= LARGEST:
         gradient = local.q + (local.c * (local.a > 0)) @ local.W
         size = gradient @ gradient
         most = local.reach**2 / max(float(way[0]), 1e-100)  # more than the ball can ask for

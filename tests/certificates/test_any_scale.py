@@ -188,3 +188,12 @@ def test_a_radius_of_zero_has_a_reason():
     assert found.lower.tolist() == [0.0, 0.0]
     assert "rounding" in found.reason[0]
     assert found.reason[1] == ""
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_flip_far_beyond_the_cap_does_not_spoil_the_proof(part):
+    """1 - 1e-171·φ(x): the nearest flip is at 1e171, and its square is no float."""
+    network = two_layer([[1e-111]], [0.0], [-1e-60], 1.0)
+    found = part.bound(network, Data(tensor([[1.0]]), tensor([1.0])), cap=1e3)
+    assert found.status == ("capped",)
+    assert found.lower.tolist() == [1e3]
