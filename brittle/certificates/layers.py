@@ -32,7 +32,7 @@ class Margins:
         value, slip = x, torch.full_like(x, UNDERFLOW)
         for layer, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
             if layer:
-                value = value.clamp(min=0)
+                value, slip = value.clamp(min=0), torch.where(value + slip * (1 + gamma(4)) < 0, 0.0, slip)
             size = value.abs() + slip
             slip = W.abs() @ slip * (1 + gamma(len(size) + 2)) + gamma(len(size) + 4) * (W.abs() @ size + b.abs())
             slip = slip + UNDERFLOW * (1 + size.sum())

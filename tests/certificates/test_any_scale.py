@@ -197,3 +197,10 @@ def test_a_flip_far_beyond_the_cap_does_not_spoil_the_proof(part):
     found = part.bound(network, Data(tensor([[1.0]]), tensor([1.0])), cap=1e3)
     assert found.status == ("capped",)
     assert found.lower.tolist() == [1e3]
+
+
+def test_a_neuron_that_is_off_costs_nothing_whatever_its_output():
+    """.1 - 1e70·φ(1e90·x - 1e91): at 0 the neuron is off, and the slope of 1e160 alone decides."""
+    network = two_layer([[1e90]], [-1e91], [-1e70], 0.1)
+    found = Lipschitz("spectral").bound(network, Data(tensor([[0.0]]), tensor([1.0])))
+    assert found.lower.tolist() == pytest.approx([1e-161], rel=1e-6, abs=0)
