@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor
@@ -51,9 +52,20 @@ def _start_server() -> None:
     """A terminal sends Ctrl-C to every process; only the one that the user started is to answer."""
     from multiprocessing import forkserver
 
-    resource_tracker.ensure_running()  # first: it changes the mask of signals
+    with _silent_about_leaks():
+        resource_tracker.ensure_running()  # first: it changes the mask of signals
     with interrupts.blocked(signal.SIGINT):
         forkserver.ensure_running()
+
+
+@contextmanager
+def _silent_about_leaks() -> Iterator[None]:
+    """The tracker removes what a run that was ended at once leaves behind, and would say so after our last line."""
+    sys.warnoptions.append("ignore::UserWarning:multiprocessing.resource_tracker")  # it inherits the options
+    try:
+        yield
+    finally:
+        sys.warnoptions.pop()
 
 
 def _kill_server() -> None:
