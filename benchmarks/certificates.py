@@ -41,7 +41,7 @@ class SdpCrown(Certificate):
 
     evaluations: int = 14
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         assert isinstance(network, TwoLayer)
         W, b, v, c = (each.numpy() for each in (network.W, network.b, network.v[None], network.c[None]))
         rows, nothing = np.zeros(network.width, dtype=np.int64), np.zeros((1, 0))

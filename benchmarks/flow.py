@@ -93,7 +93,7 @@ def large_step(threads: int, rounds: int = 5) -> dict[str, Any]:
     torch.set_num_threads(threads)
     examples, dim, width = LARGE
     network, data = instance(dim, examples, width, seed=0)
-    run = Flow(precision="float32", until=Steps(1))._start(network, data, None)
+    run = Flow(precision="float32", until=Steps(1)).begin(network, data, None)
     run.measure()
     products = [_product(examples, dim, width), _product(2048, 2048, 2048)]
     flow_rate = peak = 0.0

@@ -1,6 +1,6 @@
 """How a network breaks."""
 
-from brittle.attacks.base import Attack, AttackResult
+from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.directions import (
     DIRECTIONS,
     falling_gradients,
@@ -25,6 +25,7 @@ __all__ = [
     "PGD",
     "Attack",
     "AttackResult",
+    "Attempt",
     "Foolbox",
     "GradientStep",
     "GradientStepResult",
@@ -34,6 +35,7 @@ __all__ = [
     "PGDResult",
     "Ray",
     "Restriction",
+    "Target",
     "Universal",
     "UniversalResult",
     "as_foolbox",

@@ -51,7 +51,10 @@ Outcome = TypeVar("Outcome", bound=AttackResult, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """What is attacked: a float64 network at examples X (n, dim) with labels y, in a box where there is one."""
+    """What is attacked: a float64 network at the examples X (n, dim) of data, with labels y.
+
+    bounds: the box, where there is one; rng: for every random choice; watch: is told how far the attack is.
+    """
 
     network: Network
     data: Data
@@ -95,7 +98,10 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Attempt:
-    """What an attack proposes, and what else it found out (the further fields of its result)."""
+    """perturbations (n, dim): what the attack proposes; direction (n, dim): what it tried, of any length.
+
+    further: the other fields of its result, by name.
+    """
 
     perturbations: Tensor
     direction: Tensor
@@ -123,10 +129,11 @@ class Attack(ABC, Generic[Outcome]):
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
         with torch.no_grad():
-            return self._judged(target, self._run(target))
+            return self._judged(target, self.propose(target))
 
     @abstractmethod
-    def _run(self, target: Target) -> Attempt: ...
+    def propose(self, target: Target) -> Attempt:
+        """A perturbation for every example; `run` measures it and trusts nothing else."""
 
     def _judged(self, target: Target, attempt: Attempt) -> Outcome:
         """Nothing is taken from the attack's own word."""

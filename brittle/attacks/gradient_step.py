@@ -31,7 +31,7 @@ class GradientStep(Attack[GradientStepResult]):
     subspace: Restriction = FREE  # where perturbations may lie
     limit: float = torch.inf  # no perturbation is longer
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())
         lengths = gradients.norm(dim=1)
         down = along(target, -gradients, self.limit)

@@ -49,7 +49,7 @@ class MinimumNorm(Attack[MinimumNormResult]):
         require_count("descents", self.descents, least=0)
         require_count("rounds", self.rounds, least=0)
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         search = Search(target, self.subspace, self.limit)
         search.start(torch.zeros_like(target.X), steps=1)
         search.start_in_box()

@@ -29,7 +29,7 @@ class Foolbox(Attack[AttackResult]):
     options: Mapping[str, Any] = field(default_factory=dict)
     budget: float | None = None
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         foolbox = _foolbox()
         kind = getattr(foolbox.attacks, self.attack, None)
         require(inspect.isclass(kind), f"attack is {self.attack!r}; a class of foolbox.attacks is needed")

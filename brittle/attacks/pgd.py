@@ -45,7 +45,7 @@ class PGD(Attack[PGDResult]):
         require_positive("pace", self.pace)
         require_count("rounds", self.rounds)
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         if self.budget is None:
             return self._search(target)
         budgets = torch.full((len(target.X),), float(self.budget), dtype=torch.float64)

@@ -23,7 +23,7 @@ class Ray(Attack[AttackResult]):
     subspace: Restriction = FREE  # where perturbations may lie
     limit: float = torch.inf
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         if self.direction is None:
             rays = -target.network.margin_gradients(target.X, target.y)
         else:

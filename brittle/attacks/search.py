@@ -80,7 +80,7 @@ class Search:
         rows = self.norms.isinf().nonzero()[:, 0]
         if len(rows):
             target = replace(self.target, data=self.target.data.take(rows))
-            attempt = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit)._run(target)
+            attempt = PGD(steps=SEEKING_STEPS, subspace=self.subspace, limit=self.limit).propose(target)
             self._try(rows, attempt.direction, self.norms[rows])
         low, high = self.target.bounds or (-torch.inf, torch.inf)
         for _ in range(SEEKING_STARTS if math.isfinite(high - low) else 0):

@@ -57,7 +57,7 @@ class Universal(Attack[UniversalResult]):
     subspace: Restriction = FREE  # where perturbations may lie
     limit: float = torch.inf  # no perturbation is longer
 
-    def _run(self, target: Target) -> Attempt:
+    def propose(self, target: Target) -> Attempt:
         require(target.data.binary or not self.signed, "a signed universal direction needs the labels -1 and 1")
         considered = self._considered(target)
         z = self._unit(target, considered)

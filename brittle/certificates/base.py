@@ -2,6 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from brittle.attacks import Attack, MinimumNorm, first_flip, step_past
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates.layers import Layers
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
@@ -47,7 +49,7 @@ class Bounds(Result):
     upper: Tensor
     exact: Tensor
     seconds: Tensor
-    status: tuple[str, ...]
+    status: tuple[Ending, ...]
     method: str
     cap: float
     flips: Tensor
@@ -59,10 +61,17 @@ class Bounds(Result):
         known = self.upper.isfinite() & (self.upper > 0)
         return self.lower[known] / self.upper[known]
 
-    def to_json(self) -> dict[str, Any]:
-        content = super().to_json()
-        del content["flips"]
-        return content
+    def content(self) -> dict[str, Any]:
+        """Everything but the flips, which are as large as the examples."""
+        return {name: value for name, value in super().content().items() if name != "flips"}
+
+    def summary(self) -> dict[str, str]:
+        """The words of all examples are counted."""
+        counted = {
+            name: ", ".join(f"{count} {word}" for word, count in Counter(filter(None, words)).most_common()) or "-"
+            for name, words in (("status", self.status), ("reason", self.reason))
+        }
+        return super().summary() | counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,14 +126,14 @@ class Certificate(ABC):
         share = (time.perf_counter() - started) / len(data)
         record = _Record(known, data, bounds, cap, found.perturbations, share)
         with torch.no_grad(), one_blas_thread(), np.errstate(all="ignore"):
-            claim = self._prepare(known)
+            claim = self.prepare(known)
             for row in range(len(data)):
                 record.judge(row, claim)
                 watch(Progress((row + 1) / len(data), f"{row + 1} of {len(data)} examples"))
         return record.bounds(self.method, self._gap)
 
     @abstractmethod
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         """What is shared by all examples; the claim is a radius that no flip of the question's ball undercuts."""
 
     @property
@@ -188,12 +197,9 @@ class _Record:
     def bounds(self, method: str, gap: float) -> Bounds:
         capped = (self.lower >= self.cap) & (self.upper > self.cap)
         exact = capped | (self.upper.isfinite() & (self.upper - self.lower <= gap * self.upper))
-        status = [
-            "error" if margin <= 0 else "capped" if is_capped else "exact" if is_exact else "open"
-            for margin, is_capped, is_exact in zip(self.margins, capped, exact, strict=True)
-        ]
+        status = [_ending(*facts) for facts in zip((self.margins <= 0).tolist(), capped, exact, strict=True)]
         reason = [
-            self._reason(row) if word == "open" and self.lower[row] == 0 else "" for row, word in enumerate(status)
+            self._reason(row) if word is Ending.OPEN and self.lower[row] == 0 else "" for row, word in enumerate(status)
         ]
         return Bounds(
             self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips, tuple(reason)
@@ -233,6 +239,14 @@ class _Record:
         length = lengths(flip[None])[0]
         if measured < 0 and length < self.upper[row]:
             self.upper[row], self.flips[row] = length, flip
+
+
+def _ending(misclassified: bool, capped: bool, exact: bool) -> Ending:
+    if misclassified:
+        return Ending.ERROR
+    if capped:
+        return Ending.CAPPED
+    return Ending.EXACT if exact else Ending.OPEN
 
 
 def lengths(rows: Tensor) -> Tensor:

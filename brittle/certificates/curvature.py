@@ -22,7 +22,8 @@ def closed_form(W: Array, C: Array, z: Array, room: float) -> Array:
     squares = np.maximum((W**2).sum(1), FLOOR)
 
     def kappa(s: float) -> Array:
-        return C / (2 * np.sqrt(np.maximum(z**2 + s * squares, FLOOR)))
+        kappas: Array = C / (2 * np.sqrt(np.maximum(z**2 + s * squares, FLOOR)))
+        return kappas
 
     def fits(s: float) -> bool:
         return factor(remainder(W, kappa(s) / room)) is not None
@@ -45,7 +46,8 @@ def leverages(W: Array, kappa: Array) -> Array:
     """w·(I - M)⁻¹w of every row."""
     L = factor(remainder(W, kappa))
     assert L is not None
-    return (whiten(L, W) ** 2).sum(0)
+    squares: Array = (whiten(L, W) ** 2).sum(0)
+    return squares
 
 
 def newton(W: Array, C: Array, z: Array, kappa: Array, barrier: float, steps: int = 2, most: int = 10**6) -> Array:

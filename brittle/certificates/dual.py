@@ -20,7 +20,7 @@ class Dual(Certificate):
 
     refined: bool = False
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         margins = TwoLayerMargins.of(network, self.method)
         return lambda question: self._claim(margins, question)
 

@@ -32,7 +32,7 @@ class Exact(Certificate):
     def _gap(self) -> float:
         return self.gap * (1 + 1e-6)
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         margins = TwoLayerMargins.of(network, self.method)
         return lambda question: self._claim(margins, question)
 

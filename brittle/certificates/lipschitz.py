@@ -34,7 +34,7 @@ class Lipschitz(Certificate):
         known = self.constant in CONSTANTS
         require(known, f"constant is {self.constant!r}; it must be one of {', '.join(CONSTANTS)}")
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         deep = network.depth is not None and network.depth > 2
         if self.constant == "spectral" or deep:
             name = self.method if self.constant == "spectral" or not deep else f"{self.method} ({self.constant})"

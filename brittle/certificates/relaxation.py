@@ -34,7 +34,7 @@ class Relaxation(Certificate):
         require_count("halvings", self.halvings)
         require_count("steps", self.steps, least=0)
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         layers = Layers.of(network, self.method)
         return lambda question: self._claim(layers.around(question.x, question.ball, question.y), question)
 
@@ -114,7 +114,8 @@ class _Ball:
             offsets, rows = offsets + rows @ b, rows @ W
         reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
         slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (self.x.abs() + LOST) + offsets.abs() + LOST)
-        return offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
+        floors: Tensor = offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
+        return floors
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""

@@ -9,6 +9,7 @@ import typer
 from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator
+from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count
 from brittle.networks import load_network
 from brittle.settings import Data, load_data
@@ -21,6 +22,7 @@ METHODS: dict[str, type[Certificate]] = {
     "dual": Dual,
     "exact": Exact,
 }
+ENDINGS = (Ending.ERROR, Ending.EXACT, Ending.CAPPED, Ending.OPEN)
 
 
 @app.command(help="Prove how far every example is from flipping.")
@@ -96,7 +98,7 @@ def _summary(found: Bounds) -> dict[str, Any]:
     return {
         "method": found.method,
         "examples": len(found.lower),
-        "counts": {status: counts[status] for status in ("error", "exact", "capped", "open")},
+        "counts": {str(ending): counts[ending] for ending in ENDINGS},
         "smallest_lower": float(found.lower.min()),
         "mean_lower": float(found.lower.mean()),
         "mean_ratio": float(found.ratio.mean()) if known else None,

@@ -34,7 +34,7 @@ class Initialisation(ABC):
         require_count("width", width)
         ambient = dim if ambient is None else ambient
         require(ambient >= dim, f"the ambient dimension is {ambient}; it must be at least the {dim} columns")
-        W, b, v = self._draw(dim, width, ambient, rng)
+        W, b, v = self.draw_arrays(dim, width, ambient, rng)
         b = b / self.scale if self.scale_biases else b
         network = TwoLayer(W / self.scale, b if self.biases else torch.zeros_like(b), self._scaled_output(v))
         return TwoLayer(network.W, network.b, network.v, start=network)
@@ -43,7 +43,8 @@ class Initialisation(ABC):
         return v
 
     @abstractmethod
-    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]: ...
+    def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+        """W (width, dim), b (width,) and v (width,), before they are scaled; the fan-in is `ambient`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ class PyTorch(Initialisation):
     def _scaled_output(self, v: Tensor) -> Tensor:
         return v if self.first_layer_only else v / self.scale
 
-    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         return *self._linear(width, dim, ambient, rng), _uniform((width,), width**-0.5, rng)
 
     def _linear(self, outputs: int, inputs: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor]:
@@ -102,7 +103,7 @@ class Kaiming(Initialisation):
         if self.beta is not None:
             require_positive("beta", self.beta)
 
-    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         beta = ambient**-0.5 if self.beta is None else self.beta
         W = _normal((width, dim), beta, rng)
         return W, _normal((width,), beta, rng), _signs(width, rng) / width**0.5
@@ -114,7 +115,7 @@ class Lazy(Initialisation):
 
     biases: bool = False
 
-    def _draw(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         return _normal((width, dim), 1.0, rng), _normal((width,), 1.0, rng), _signs(width, rng) / width**0.5
 
 

@@ -136,14 +136,15 @@ class Setting(ABC):
         require(self.in_span_offered or not in_span, f"{kind} cannot be sampled in its span")
         needless = not self._draws(examples, test)
         require(rng is not None or needless, f"{kind}.sample draws at random: give it a torch.Generator")
-        return self._sample(examples, rng if rng is not None else torch.Generator(), test, in_span)
+        return self.draw(examples, rng if rng is not None else torch.Generator(), test, in_span)
 
     def _draws(self, examples: int | None, test: int | None) -> bool:
         """Whether the sample depends on the generator."""
         return True
 
     @abstractmethod
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data: ...
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        """The sample; `sample` has checked what was asked for."""
 
 
 class GivenSet(Setting):
@@ -164,7 +165,7 @@ class GivenSet(Setting):
     def load(self) -> Data:
         """Every example that there is."""
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         data = self.load()
         if data.X_test is None and test != 0:
             return self._split(data, examples, rng, test)

@@ -44,7 +44,7 @@ class Clusters(Setting):
         negative = min(max(1, round(self.balance * self.clusters)), self.clusters // 2)
         return torch.cat([torch.ones(self.clusters - negative), -torch.ones(negative)]).double()
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
         assert test is not None
         if not in_span:

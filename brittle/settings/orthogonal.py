@@ -27,7 +27,7 @@ class Orthogonal(Setting):
     def _draws(self, examples: int | None, test: int | None) -> bool:
         return False
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
         require(
             examples <= self.dim, f"examples is {examples}; at most {self.dim} points of R^{self.dim} are orthogonal"
@@ -52,7 +52,7 @@ class AlmostOrthogonal(Setting):
         require_dim(self.dim)
         require_between("coherence", self.coherence, 0, self.dim)
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
         assert test is not None
         count = examples + test

@@ -39,8 +39,8 @@ class Line7(GivenSet):
         truth = Truth(dim=2, basis=basis, complement=complement, codimension=1)
         return Data(torch.stack([i / 3 - 1, i / 3 - 1], 1), 2 * (i % 2) - 1, truth=truth)
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
-        data = super()._sample(examples, rng, test, in_span)
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+        data = super().draw(examples, rng, test, in_span)
         if not in_span:
             return data
         basis = data.truth.basis

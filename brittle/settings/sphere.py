@@ -26,7 +26,7 @@ class Sphere(Setting):
         if self.radius is not None:
             require_positive("radius", self.radius)
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
         assert test is not None
         radius = self.dim**0.5 if self.radius is None else self.radius
@@ -48,7 +48,7 @@ class Gaussian(Setting):
         if self.variance is not None:
             require_positive("variance", self.variance)
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
         assert test is not None
         deviation = (1 / self.dim if self.variance is None else self.variance) ** 0.5

@@ -43,7 +43,7 @@ class Subspace(Setting):
     def finite(self) -> bool:
         return self.law.finite
 
-    def _sample(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
+    def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         law = self.law
         data = law.sample(examples, rng, test=test, in_span=in_span and law.in_span_offered)
         room = self.dim - self.codimension

@@ -61,7 +61,7 @@ class Adversarial(Regime):
         """α = 2.5 R/T2 unless given."""
         return self.inner_rate if self.inner_rate is not None else 2.5 * self.budget / self.inner_steps
 
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "projected adversarial training")
         rng = required(rng, "adversarial training draws batches at random: give it a torch.Generator")
         return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))

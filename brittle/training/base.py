@@ -112,7 +112,7 @@ class Regime(ABC):
         network = as_network(network)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network
-            run = self._start(network, data, rng)
+            run = self.begin(network, data, rng)
         settings = {"regime": type(self).__name__} | {
             item.name: getattr(self, item.name) for item in fields(self) if item.name != "until"
         }
@@ -133,7 +133,8 @@ class Regime(ABC):
         network.check(data.X, data.y)
 
     @abstractmethod
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run: ...
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        """A run at its start; `train` drives it from stop to stop."""
 
 
 def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:

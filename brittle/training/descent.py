@@ -47,7 +47,7 @@ class Descent(Regime):
         if self.batch is not None:
             require_count("batch", self.batch)
 
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         objective = objective_for(network, data, self.layers, self.biases)
         if self.batch is None or self.batch >= len(data):
             return DescentRun(objective, self)

@@ -48,7 +48,7 @@ class Flow(Regime):
         require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
         require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
 
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = network.to(TYPES[self.precision])
         fits = network.dtype == TYPES[self.precision]
         require(fits, f"precision is {self.precision!r} and the network has {network.dtype}, which it keeps")

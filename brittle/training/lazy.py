@@ -46,7 +46,7 @@ class Lazy(Regime):
         require(self.check in ("step", "epoch"), f"check is {self.check!r}; it must be 'step' or 'epoch'")
         require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
 
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "lazy training")
         rng = required(rng, "lazy training draws batches at random: give it a torch.Generator")
         objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)

@@ -35,7 +35,7 @@ class Recipe(Regime):
         require_count("every", self.every)
         require_count("batch", self.batch)
 
-    def _start(self, network: Network, data: Data, rng: Generator | None) -> Run:
+    def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         objective = ModuleObjective(network, data)
         if self.batch >= len(data):
             return RecipeRun(objective, self, None)

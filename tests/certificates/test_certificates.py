@@ -243,7 +243,7 @@ def test_a_flip_that_is_only_rounding_is_none():
 class Boast(Certificate):
     method: ClassVar[str] = "boast"
 
-    def _prepare(self, network):
+    def prepare(self, network):
         return lambda question: 2 * question.ball
 
 

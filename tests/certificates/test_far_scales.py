@@ -19,7 +19,7 @@ class Asking(Certificate):
     def __init__(self, directions: Tensor) -> None:
         self.directions = directions
 
-    def _prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> Claim:
         def claim(question: Question) -> float:
             question.shorten(self.directions)
             return 0.0
