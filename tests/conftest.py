@@ -1,6 +1,7 @@
 """What many tests share: generators, and the real data where they are."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,9 @@ from hypothesis import settings
 # No deadline: a loaded machine is not a bug. Derandomised: a test that passed yesterday passes today.
 settings.register_profile("brittle", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("brittle")
+
+# What runs in the background ignores Ctrl-C, and so does all that it starts: interruptions would be tested in vain.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

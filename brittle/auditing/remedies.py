@@ -48,7 +48,8 @@ class Remedy(ABC):
     explains: ClassVar[str]
 
     @abstractmethod
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network: ...
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        """The treated network, within the budget; InputError where the remedy does not apply."""
 
 
 @dataclass(frozen=True)

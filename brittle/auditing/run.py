@@ -1,6 +1,7 @@
 """The audit: why is this network not robust, exactly how much, and what would help?"""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import Explanation, explain
 from brittle.auditing.geometry import Geometry, geometry
 from brittle.auditing.regime import TrainingRegime, training_regime
-from brittle.auditing.remedies import REMEDIES, Patient
+from brittle.auditing.remedies import REMEDIES, Patient, Remedy
 from brittle.auditing.treatment import Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, vulnerability
@@ -61,14 +62,14 @@ def audit(
     start: Network | nn.Module | None = None,
     budget: float = 60.0,
     examples: int = 200,
-    remedies: tuple[str, ...] | None = None,
+    remedies: Sequence[str | Remedy] | None = None,
     rng: Generator | None = None,
     watch: Watch = silent,
 ) -> Audit:
     """Audit a network on its training data, within about `budget` seconds.
 
     `start` is the network at its initialisation, where it is known; `examples` is how many are attacked at most;
-    `remedies` names those to try, None for all.
+    `remedies` are those to try, by name or your own; None for all that have a name.
     """
     require_count("examples", examples)
     data = X if isinstance(X, Data) else _data(X, y)
@@ -78,11 +79,15 @@ def audit(
     return _Auditor(network, data, Budget(budget), examples, rng, watch).run(_chosen(remedies))
 
 
-def _chosen(names: tuple[str, ...] | None) -> tuple[str, ...]:
-    names = tuple(REMEDIES) if names is None else names
-    for name in names:
-        require(name in REMEDIES, f"remedy is {name!r}; it must be one of {', '.join(REMEDIES)}")
-    return names
+def _chosen(remedies: Sequence[str | Remedy] | None) -> tuple[Remedy, ...]:
+    return tuple(REMEDIES.values()) if remedies is None else tuple(map(_remedy, remedies))
+
+
+def _remedy(remedy: str | Remedy) -> Remedy:
+    if isinstance(remedy, Remedy):
+        return remedy
+    require(remedy in REMEDIES, f"remedy is {remedy!r}; it must be one of {', '.join(REMEDIES)}")
+    return REMEDIES[remedy]
 
 
 def _data(X: Tensor, y: Tensor | None) -> Data:
@@ -111,7 +116,7 @@ class _Auditor:
         self.rng, self.watch = rng, watch
         self.partial: list[str] = []
 
-    def run(self, remedies: tuple[str, ...]) -> Audit:
+    def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()
         self._tell(0.0, "data geometry")
         shape = geometry(self.data)
@@ -145,18 +150,18 @@ class _Auditor:
         )
 
     def _treat(
-        self, names: tuple[str, ...], shape: Geometry, weak: Vulnerability, attacked: Data
+        self, remedies: tuple[Remedy, ...], shape: Geometry, weak: Vulnerability, attacked: Data
     ) -> tuple[Treatment, ...]:
         patient = Patient(self.network, self.data, shape.basis, weak.free.median)
         done: list[Treatment] = []
-        for place, name in enumerate(names):
-            self._tell(0.6 + 0.4 * place / len(names), f"remedy: {name}")
+        for place, remedy in enumerate(remedies):
+            self._tell(0.6 + 0.4 * place / len(remedies), f"remedy: {remedy.name}")
             rng = seeded(self.rng)
             if self.budget.left <= 0:
-                self.partial.append(f"remedy {name}")
+                self.partial.append(f"remedy {remedy.name}")
                 continue
-            share = self.budget.share(1 / (len(names) - place))
-            done.append(treat(REMEDIES[name], patient, attacked, weak.free.norms, rng, share))
+            share = self.budget.share(1 / (len(remedies) - place))
+            done.append(treat(remedy, patient, attacked, weak.free.norms, rng, share))
         return tuple(done)
 
     def _note_partial(self, weak: Vulnerability) -> None:

@@ -18,6 +18,7 @@ from brittle.experiments.sweep import Engine, Measured
 PAPERS = (vardi2022, frei2023, melamed2023, wang2022)
 EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for paper in PAPERS for figure in paper.FIGURES}
 KINDS: list[type[Cell]] = [*(figure.kind for figure in EXPERIMENTS.values()), MissingData]
+OTHERS: list[type[Cell]] = []  # of figures that are not brittle's own, known to this process alone
 
 
 def find(name: str) -> list[Experiment]:
@@ -31,7 +32,7 @@ def find(name: str) -> list[Experiment]:
 
 def run_cell(task: Task) -> Measured:
     """What a worker does, in this process or on another machine."""
-    kind = next((kind for kind in KINDS if kind.family == task.family), None)
+    kind = next((kind for kind in [*KINDS, *OTHERS] if kind.family == task.family), None)
     if kind is None or kind.code() != task.code:
         raise InputError(f"this worker's brittle has other code for {task.family} than the run that asks for it")
     return timed(kind(**task.params))
@@ -93,7 +94,13 @@ class Plan:
 def reproduce(
     experiment: Experiment, preset: str, folder: str | Path, engine: Engine | None = None, watch: Watch = silent
 ) -> FigureResult:
-    """One figure: run the cells that are not in the folder yet, and conclude."""
+    """One figure, brittle's or your own: run the cells that are not in the folder yet, and conclude.
+
+    The cells of your own figures run in this process: other engines know brittle's alone.
+    """
+    if experiment.kind not in KINDS:
+        require(engine is None, f"{experiment.id} is not one of brittle's figures; its cells run in this process only")
+        OTHERS[:] = [kind for kind in OTHERS if kind.family != experiment.kind.family] + [experiment.kind]
     return next(iter(list(Plan((experiment,), preset).run(folder, engine, watch))))
 
 
