@@ -15,7 +15,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True)
 class Budget:
-    """Counts from the moment it is made; `share` gives a part of what is left to one job."""
+    """`seconds` counted from `begun`, the moment it is made; `share` gives a part of what is left to one job."""
 
     seconds: float
     begun: float = field(default_factory=time.perf_counter)
