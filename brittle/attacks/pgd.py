@@ -48,7 +48,7 @@ class PGD(Attack[PGDResult]):
     def propose(self, target: Target) -> Attempt:
         if self.budget is None:
             return self._search(target)
-        budgets = torch.full((len(target.X),), float(self.budget), dtype=torch.float64)
+        budgets = torch.full((len(target.X),), min(self.budget, self.limit), dtype=torch.float64)
         delta = self._descend(target, torch.arange(len(target.X)), budgets)
         return Attempt(delta, delta, {"budgets": budgets})
 

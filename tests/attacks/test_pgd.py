@@ -94,3 +94,12 @@ def test_any_basis_spans_its_subspace(rng):
         restriction_for(Data(vectors, torch.tensor([1.0, -1, 1, -1, 1])), "on")
     with pytest.raises(InputError, match="'beside'"):
         restriction_for(Data(vectors, torch.tensor([1.0, -1, 1, -1, 1])), "beside")
+
+
+def test_a_limit_below_the_budget_is_kept(rng):
+    network = PyTorch().draw(6, 20, rng)
+    X = torch.randn(10, 6, generator=rng, dtype=torch.float64)
+    data = Data(X, network.logits(X).sign())
+    result = PGD(budget=3.0, limit=0.25).run(network, data)
+    assert result.norms.max() <= 0.25 * (1 + 1e-12)
+    assert (result.budgets == 0.25).all()

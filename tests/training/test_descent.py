@@ -205,3 +205,14 @@ def test_class_numbers_for_a_sign_network_are_refused(rng):
     data = Data(torch.eye(3), torch.tensor([0, 1, 2]))
     with pytest.raises(InputError, match="needs the labels -1 and 1"):
         Flow().train(PyTorch().draw(3, 4, rng), data)
+
+
+@pytest.mark.parametrize("biases", [False, True, None])
+def test_the_biases_of_deep_networks_stay_where_they_shall(rng, biases):
+    """None trains them, as True does; those that stay count in the norm all the same."""
+    start, data = PyTorch().draw_deep(6, [7, 5], rng), Sphere(6).sample(8, rng)
+    training = Descent(until=Steps(5), rate=0.5, biases=biases).train(start, data)
+    moved = [not torch.equal(b, b0) for b, b0 in zip(training.network.biases, start.biases, strict=True)]
+    assert moved == [biases is not False] * 3
+    assert not torch.equal(training.network.weights[0], start.weights[0])
+    assert training.norm == pytest.approx(float(training.network.squared_norm) ** 0.5, rel=1e-12)
