@@ -1,12 +1,13 @@
 """The findings in words that a person can act on."""
 
 import math
+from typing import NamedTuple
 
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.vulnerability import Vulnerability, median
+from brittle.auditing.vulnerability import Radii, Vulnerability, median
 from brittle.networks import Network
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -14,20 +15,31 @@ SHORT = 0.5  # of the typical norm of an example: a shorter universal direction 
 ONE_STEP = 1.1  # a gradient step this close to the shortest flip is as good as it
 
 
-def free_and_on(weak: Vulnerability) -> tuple[float, float] | None:
-    """Median radius anywhere and on the data's subspace, over the examples for which both were reached."""
-    if weak.on is None:
-        return None
-    reached = min(len(weak.free.norms), len(weak.on.norms))
-    return median(weak.free.norms[:reached]), median(weak.on.norms[:reached])
+class Medians(NamedTuple):
+    """Two median radii over the same `examples`, as many as both methods had time for."""
+
+    first: float
+    second: float
+    examples: int
+
+
+def compared(first: Radii, second: Radii) -> Medians:
+    """Both methods take the audited examples in the same order."""
+    reached = min(len(first.norms), len(second.norms))
+    return Medians(median(first.norms[:reached]), median(second.norms[:reached]), reached)
+
+
+def free_and_on(weak: Vulnerability) -> Medians | None:
+    """Median radius anywhere and on the data's subspace."""
+    return None if weak.on is None else compared(weak.free, weak.on)
 
 
 def off_subspace_cost(weak: Vulnerability) -> float | None:
     """How many times larger the median radius would be if perturbations had to stay on the data's subspace."""
     medians = free_and_on(weak)
-    if medians is None or not 0 < medians[0] < math.inf:
+    if medians is None or not 0 < medians.first < math.inf:
         return None
-    return medians[1] / medians[0]
+    return medians.second / medians.first
 
 
 def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, reasons: Explanation) -> list[str]:
@@ -38,9 +50,12 @@ def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, rea
         found.append(_off_subspace(cost, shape, weak, reasons))
     if universal := _universal(weak):
         found.append(universal)
-    if regime.name == "lazy" and weak.gradient_step.median <= ONE_STEP * weak.free.median:
-        step = weak.gradient_step.median
-        found.append(f"A single gradient step of length {step:.3g} flips the median example, as in the lazy regime.")
+    step = compared(weak.gradient_step, weak.free)
+    if regime.name == "lazy" and step.first <= ONE_STEP * step.second:
+        found.append(
+            f"A single gradient step of length {step.first:.3g} flips the median of {step.examples} examples, "
+            "as in the lazy regime."
+        )
     if regime.name == "kkt":
         found.append("The network is at a KKT point of the max-margin problem, which one direction is known to flip.")
     return found
@@ -53,8 +68,8 @@ def _off_subspace(cost: float, shape: Geometry, weak: Vulnerability, reasons: Ex
     origin = "" if untouched is None else f" {untouched:.0%} of these weights are still their initial values."
     return (
         f"Off-subspace weights: the data span {shape.rank} of {shape.columns} dimensions, and what the first layer "
-        f"does in the other {shape.codimension} lowers the median radius from {medians[1]:.3g} to "
-        f"{medians[0]:.3g}, a factor of {cost:.2f}.{origin}"
+        f"does in the other {shape.codimension} lowers the median radius of {medians.examples} examples "
+        f"from {medians.second:.3g} to {medians.first:.3g}, a factor of {cost:.2f}.{origin}"
     )
 
 
@@ -86,10 +101,18 @@ def _how_far(weak: Vulnerability) -> str:
     typical = weak.free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.nan
     if not math.isfinite(weak.free.median):
         return "No perturbation was found that flips the median example."
-    text = f"The median example flips at distance {weak.free.median:.3g}, {typical:.1%} of its norm"
+    count = len(weak.free.norms)
+    text = f"The median of {count} examples flips at distance {weak.free.median:.3g}, {typical:.1%} of its norm"
     if weak.certified is None:
         return f"{text} (an attack; no proof that it takes as much)."
-    return f"{text}; half of the examples provably hold out to {weak.certified.median_lower:.3g}."
+    proved = weak.certified
+    if len(proved.rows) == count:
+        return f"{text}; half of them provably hold out to {proved.median_lower:.3g}."
+    flips = median(weak.free.norms[proved.rows])
+    return (
+        f"{text}; of the {len(proved.rows)} that there was time to certify, half provably hold out to "
+        f"{proved.median_lower:.3g}, where the attack needs {flips:.3g}."
+    )
 
 
 def _why(weak: Vulnerability, named: list[str]) -> str:
