@@ -24,8 +24,8 @@ def test_a_proof_of_some_examples_is_set_beside_their_flips():
     free = radii(1, 2, 3, 9, 9)
     weak = Vulnerability(torch.arange(5), 10.0, free, free, None, None, (), some, torch.zeros(5, 2))
     assert _how_far(weak) == (
-        "The median of 5 examples flips at distance 3, 30.0% of its norm; of the 3 that there was time to certify, half "
-        "provably hold out to 1, where the attack needs 2."
+        "The median of 5 examples flips at distance 3, 30.0% of its norm; "
+        "of the 3 that there was time to certify, half provably hold out to 1, where the attack needs 2."
     )
     whole = replace(weak, free=radii(1, 2, 3))
     assert _how_far(whole).endswith("flips at distance 2, 20.0% of its norm; half of them provably hold out to 1.")
