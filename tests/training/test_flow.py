@@ -201,11 +201,12 @@ def test_plain_modules_flow_too(rng):
 
 
 def test_contradictory_labels_end_in_a_stall(rng):
+    """The margins are q and -q, the loss is cosh q ≥ 1; a step errs by 3e-4 of ‖θ‖ ≈ 2, so q² stays below 1e-5."""
     data = Data(torch.ones(2, 3), torch.tensor([1.0, -1.0]))
     result = Flow(until=LogLoss(-5)).train(PyTorch().draw(3, 5, rng), data)
     assert result.status == "stalled"
     assert "falls no further" in result.message
-    assert result.log_loss == pytest.approx(0.0, abs=1e-6)
+    assert -1e-12 <= result.log_loss <= 5e-6
 
 
 def test_it_can_stop_where_the_margin_stalls(rng):
