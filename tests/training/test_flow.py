@@ -9,7 +9,7 @@ import torch
 from scipy.integrate import solve_ivp
 
 from brittle.common.errors import InputError
-from brittle.networks import Convolution, Deep, Dense, Kaiming, PyTorch, TwoLayer
+from brittle.networks import Adapter, Convolution, Deep, Dense, Kaiming, PyTorch, TwoLayer
 from brittle.settings import Data, Gaussian, Sphere, Subspace
 from brittle.training import Exponential, Flow, Logistic, LogLoss, Loss, MarginStalls, Steps, Time
 from brittle.training.pairs import PAIRS, Tableau
@@ -257,3 +257,21 @@ def test_where_weights_are_shared_the_span_is_refused(rng):
 def test_wrong_parameters_are_named(options, message):
     with pytest.raises(InputError, match=message):
         Flow(**options)
+
+
+class Single(torch.nn.Module):
+    """Casts to float32 inside, so that it cannot be converted."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 1)
+
+    def forward(self, X):
+        return torch.tanh(self.linear(X.float()))[:, 0]
+
+
+def test_a_module_that_keeps_its_type_is_trained_in_it(rng):
+    network, data = Adapter(Single(), (4,)), Sphere(4).sample(3, rng)
+    training = Flow(until=Steps(2)).train(network, data)
+    assert training.network.dtype == torch.float32
+    assert training.steps == 2
