@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import brittle
+from brittle.common.parts import KEY
 
 THOROUGH = ("theorems",)
 ROOMS = ("geometry", *brittle.ROOMS)
@@ -62,6 +63,12 @@ def comments(kind: type) -> set[str]:
     return {found[1] for line in lines if (found := re.match(r"    (\w+): .*  # \S", line))}
 
 
+def helped(kind: type) -> set[str]:
+    """The fields whose metadata say what they are."""
+    said = {field.name: field.metadata.get(KEY) for field in fields(kind)} if is_dataclass(kind) else {}
+    return {name for name, option in said.items() if option is not None and option.help}
+
+
 def names_of_fields(kind: Any) -> list[str]:
     return [field.name for field in fields(kind)] if is_dataclass(kind) else [*getattr(kind, "_fields", ())]
 
@@ -76,7 +83,7 @@ def test_it_says_what_it_is(name):
 @pytest.mark.parametrize("name", list(classes(EXPORTED)))
 def test_every_field_is_explained(name):
     kind = EXPORTED[name]
-    words = {*re.findall(r"\w+", sentences(kind)), *comments(kind)}
+    words = {*re.findall(r"\w+", sentences(kind)), *comments(kind), *helped(kind)}
     assert [field for field in names_of_fields(kind) if field not in words] == []
 
 
@@ -93,3 +100,5 @@ def test_an_unexplained_field_would_be_seen():
     assert names_of_fields(brittle.geometry.LeastDistance) == ["point", "lower"]
     assert "noise" in comments(brittle.settings.Truth)
     assert "X_test" not in comments(brittle.settings.Data)
+    assert helped(brittle.settings.Sphere) == {"dim", "radius"}
+    assert not helped(brittle.settings.Data)

@@ -18,10 +18,14 @@ from brittle.attacks.pgd import PGD, PGDResult
 from brittle.attacks.ray import Ray
 from brittle.attacks.restriction import FREE, Restriction, pixels, restriction_for
 from brittle.attacks.universal import Universal, UniversalResult, transfer
+from brittle.common.parts import by_name
+
+PARTS = by_name((MinimumNorm, Universal, GradientStep, PGD, Ray, Foolbox))
 
 __all__ = [
     "DIRECTIONS",
     "FREE",
+    "PARTS",
     "PGD",
     "Attack",
     "AttackResult",

@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from brittle.common.errors import require
+from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.geometry import unit_rows
@@ -111,7 +112,11 @@ class Attempt:
 class Attack(ABC, Generic[Outcome]):
     """A way to flip a network. Its fields are its parameters; `run` is its verb."""
 
-    result: ClassVar[type[AttackResult]] = AttackResult
+    name: ClassVar[str]  # what the command line calls it
+    result: ClassVar[type[AttackResult]] = AttackResult  # what `run` returns
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @final
     def run(

@@ -58,4 +58,5 @@ DIRECTIONS: dict[str, Direction] = {
     "means": signed_means,
     "weights": off_subspace_weights,
     "gradients": signed_gradients,
+    "falling": falling_gradients,
 }

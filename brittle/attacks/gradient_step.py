@@ -1,6 +1,6 @@
 """One step along the gradient (wang2022): the smallest |η| for which x + η ∇N(x) flips."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.ray import along
-from brittle.attacks.restriction import FREE, Restriction
+from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,10 +26,11 @@ class GradientStepResult(AttackResult):
 class GradientStep(Attack[GradientStepResult]):
     """Looks both ways along the gradient, since N need not be monotone there, and takes the nearer flip."""
 
+    name: ClassVar = "gradient-step"
     result: ClassVar[type[AttackResult]] = GradientStepResult
 
-    subspace: Restriction = FREE  # where perturbations may lie
-    limit: float = torch.inf  # no perturbation is longer
+    subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
+    limit: float = field(default=torch.inf, metadata=LIMIT)
 
     def propose(self, target: Target) -> Attempt:
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())

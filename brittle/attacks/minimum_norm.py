@@ -1,16 +1,18 @@
 """The shortest perturbation that can be found: several starts, linearisation at the boundary, exact rays."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.restriction import FREE, Restriction
+from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
 from brittle.common.errors import require_count
+from brittle.common.parts import option
 from brittle.common.progress import Progress
 
 
@@ -35,19 +37,15 @@ class MinimumNorm(Attack[MinimumNormResult]):
     the gradient ray's. `rounds` limits the finish, which ends by itself where nothing shortens the flip.
     """
 
+    name: ClassVar = "minimum-norm"
     result: ClassVar[type[AttackResult]] = MinimumNormResult
 
-    starts: int = 4
-    descents: int = 2
-    rounds: int = 20
-    subspace: Restriction = FREE  # where perturbations may lie
-    limit: float = torch.inf  # no perturbation is longer
-    tolerance: float = 1e-9  # relative: a smaller gain is none
-
-    def __post_init__(self) -> None:
-        require_count("starts", self.starts)
-        require_count("descents", self.descents, least=0)
-        require_count("rounds", self.rounds, least=0)
+    starts: int = field(default=4, metadata=option("How many.", check=require_count))
+    descents: int = field(default=2, metadata=option("Steps from each.", check=partial(require_count, least=0)))
+    rounds: int = field(default=20, metadata=option("Of the finish, at most.", check=partial(require_count, least=0)))
+    subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
+    limit: float = field(default=torch.inf, metadata=LIMIT)
+    tolerance: float = field(default=1e-9, metadata=option("Relative: a smaller gain is none."))
 
     def propose(self, target: Target) -> Attempt:
         search = Search(target, self.subspace, self.limit)

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
 from brittle.attacks.flips import step_past
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, require, require_positive
+from brittle.common.parts import AFTER_NAME, option
 from brittle.networks import Network, as_network
 
 HAIR = 1e-5  # Foolbox works in float32: its flips may stop this far, relatively, before the boundary in float64
@@ -25,9 +26,16 @@ class Foolbox(Attack[AttackResult]):
     Foolbox wants a box: without one it gets the data's range, widened by that range on both sides.
     """
 
-    attack: str = "DDNAttack"
-    options: Mapping[str, Any] = field(default_factory=dict)
-    budget: float | None = None
+    name: ClassVar = "foolbox"
+
+    attack: str = field(default="DDNAttack", metadata=option("A class of foolbox.attacks.", AFTER_NAME))
+    options: Mapping[str, Any] = field(
+        default_factory=dict,
+        metadata=option("How many.", "--steps", kind=int, read=lambda steps, given: {"steps": steps}),
+    )
+    budget: float | None = field(
+        default=None, metadata=option("Radius of the ball, for attacks that need one.", check=require_positive)
+    )
 
     def propose(self, target: Target) -> Attempt:
         foolbox = _foolbox()

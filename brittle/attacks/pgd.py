@@ -1,6 +1,6 @@
 """Projected gradient descent in an ℓ2 ball, and the smallest ball in which it flips."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -8,8 +8,9 @@ from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.flips import first_flip, step_past
-from brittle.attacks.restriction import FREE, Restriction
+from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require_count, require_positive
+from brittle.common.parts import option
 from brittle.common.progress import Progress
 from brittle.geometry import unit_rows
 
@@ -29,21 +30,17 @@ class PGD(Attack[PGDResult]):
     by `rounds` bisections, cutting each flip to its exact length along its ray.
     """
 
+    name: ClassVar = "pgd"
     result: ClassVar[type[AttackResult]] = PGDResult
 
-    budget: float | None = None
-    steps: int = 50
-    pace: float = 2.5
-    rounds: int = 8
-    subspace: Restriction = FREE  # where perturbations may lie
-    limit: float = torch.inf  # the search goes no farther
-
-    def __post_init__(self) -> None:
-        if self.budget is not None:
-            require_positive("budget", self.budget)
-        require_count("steps", self.steps)
-        require_positive("pace", self.pace)
-        require_count("rounds", self.rounds)
+    budget: float | None = field(
+        default=None, metadata=option("Radius of the ball; the smallest one unless given.", check=require_positive)
+    )
+    steps: int = field(default=50, metadata=option("How many.", check=require_count))
+    pace: float = field(default=2.5, metadata=option("All steps together, in radii.", check=require_positive))
+    rounds: int = field(default=8, metadata=option("Bisections for the smallest ball.", check=require_count))
+    subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
+    limit: float = field(default=torch.inf, metadata=LIMIT)
 
     def propose(self, target: Target) -> Attempt:
         if self.budget is None:

@@ -1,14 +1,16 @@
 """One ray per example: the exact first flip along a given direction, or against the gradient."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
 from brittle.attacks.flips import first_flip_of_right, step_past
-from brittle.attacks.restriction import FREE, Restriction
+from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require
+from brittle.common.parts import unasked
 from brittle.geometry import unit_rows
 
 
@@ -19,9 +21,13 @@ class Ray(Attack[AttackResult]):
     `direction`: (dim,) or (n, dim), scaled to unit length; None for the direction in which the margin falls fastest.
     """
 
-    direction: Tensor | None = None
-    subspace: Restriction = FREE  # where perturbations may lie
-    limit: float = torch.inf
+    name: ClassVar = "ray"
+
+    direction: Tensor | None = field(
+        default=None, metadata=unasked("Where the rays go.", "a tensor of your own; the command line follows gradients")
+    )
+    subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
+    limit: float = field(default=torch.inf, metadata=LIMIT)
 
     def propose(self, target: Target) -> Attempt:
         if self.direction is None:

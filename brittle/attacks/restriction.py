@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.parts import option, unasked
 from brittle.geometry import rank_of
 from brittle.settings import Data
 
@@ -47,6 +48,8 @@ class Restriction:
 
 
 FREE = Restriction()
+SUBSPACE = unasked("Where perturbations may lie.", "--subspace and --basis, with the data at hand")
+LIMIT = option("No perturbation longer than this.")
 
 
 def pixels(mask: Tensor) -> Restriction:

@@ -1,19 +1,20 @@
 """One direction for all examples: x - y·c·z/‖z‖, and the smallest c that flips them all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.directions import Direction, signed_examples
+from brittle.attacks.directions import DIRECTIONS, Direction, signed_examples
 from brittle.attacks.flips import flip_intervals
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.pieces import EPSILON
-from brittle.attacks.restriction import FREE, Restriction
+from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require
+from brittle.common.parts import option
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -49,13 +50,18 @@ class Universal(Attack[UniversalResult]):
     at most one of them once c is large, and with class numbers it is the only kind there is.
     """
 
+    name: ClassVar = "universal"
     result: ClassVar[type[AttackResult]] = UniversalResult
 
-    direction: Direction | Tensor = signed_examples
-    margin_slack: float | None = None
-    signed: bool = True
-    subspace: Restriction = FREE  # where perturbations may lie
-    limit: float = torch.inf  # no perturbation is longer
+    direction: Direction | Tensor = field(
+        default=signed_examples, metadata=option("What it is made of; examples unless given.", words=DIRECTIONS)
+    )
+    margin_slack: float | None = field(
+        default=None, metadata=option("Only examples with margins up to 1 + this times the smallest.")
+    )
+    signed: bool = field(default=True, metadata=option("Against the label of each example, or all the same way."))
+    subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
+    limit: float = field(default=torch.inf, metadata=LIMIT)
 
     def propose(self, target: Target) -> Attempt:
         require(target.data.binary or not self.signed, "a signed universal direction needs the labels -1 and 1")

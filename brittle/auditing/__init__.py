@@ -1,8 +1,8 @@
 """The verdict on one network; its function is `brittle.audit` as well."""
 
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import REMEDIES, Patient, Remedy
+from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.run import Audit, audit
 from brittle.auditing.treatment import Treatment
 
-__all__ = ["REMEDIES", "Audit", "Budget", "Patient", "Remedy", "Treatment", "audit"]
+__all__ = ["PARTS", "Audit", "Budget", "Patient", "Remedy", "Treatment", "audit"]

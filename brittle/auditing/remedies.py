@@ -1,7 +1,7 @@
 """What the papers suggest against the weakness. Each remedy makes another network; the audit measures both."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
@@ -11,6 +11,7 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive
+from brittle.common.parts import by_name, check_fields, option
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
 from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Time, Training
@@ -44,8 +45,11 @@ class Patient:
 class Remedy(ABC):
     """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied."""
 
-    name: ClassVar[str]
-    explains: ClassVar[str]
+    name: ClassVar[str]  # what the command line calls it
+    explains: ClassVar[str]  # what it does
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
@@ -72,10 +76,7 @@ class SmallerInitialisation(Remedy):
     name: ClassVar = "smaller-initialisation"
     explains: ClassVar = "trained again to the same loss from a first layer that starts smaller"
 
-    factor: float = 8.0
-
-    def __post_init__(self) -> None:
-        require_positive("factor", self.factor)
+    factor: float = field(default=8.0, metadata=option("Divides the first layer.", check=require_positive))
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         start = divided_start(patient.layered, self.factor, rng)
@@ -90,13 +91,12 @@ class WeightDecay(Remedy):
     name: ClassVar = "weight-decay"
     explains: ClassVar = "trained on with an L2 penalty on the first layer"
 
-    decay: float = 0.005
-    shrink: float = 10.0
-    rate: float = 0.5
+    decay: float = field(default=0.005, metadata=option("λ of (λ/2)‖W‖².", check=require_positive))
+    shrink: float = field(default=10.0, metadata=option("Until untrained weights are this many times shorter."))
+    rate: float = field(default=0.5, metadata=option("Step size, less where that diverges.", check=require_positive))
 
     def __post_init__(self) -> None:
-        require_positive("decay", self.decay)
-        require_positive("rate", self.rate)
+        super().__post_init__()
         require(self.shrink > 1, f"shrink is {self.shrink!r}; it must be greater than 1")
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
@@ -134,14 +134,11 @@ class AdversarialTraining(Remedy):
     name: ClassVar = "adversarial-training"
     explains: ClassVar = "trained on with adversarial examples"
 
-    reach: float = 1.5
-    inner_steps: int = 20
-    rounds: int = 200
-
-    def __post_init__(self) -> None:
-        require_positive("reach", self.reach)
-        require_count("inner_steps", self.inner_steps)
-        require_count("rounds", self.rounds)
+    reach: float = field(
+        default=1.5, metadata=option("Length of the perturbations, in median radii.", check=require_positive)
+    )
+    inner_steps: int = field(default=20, metadata=option("Steps of PGD.", check=require_count))
+    rounds: int = field(default=200, metadata=option("Of attack and training, at most.", check=require_count))
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         require(0 < patient.radius < float("inf"), "the present radius is not a positive number: nothing to train for")
@@ -161,16 +158,7 @@ class AdversarialTraining(Remedy):
         return network
 
 
-REMEDIES: dict[str, Remedy] = {
-    remedy.name: remedy
-    for remedy in (
-        RemoveOffSubspace(),
-        SmallerInitialisation(),
-        WeightDecay(),
-        RobustConstruction(),
-        AdversarialTraining(),
-    )
-}
+PARTS = by_name((RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining))
 
 
 def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:

@@ -13,7 +13,7 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import Explanation, explain
 from brittle.auditing.geometry import Geometry, geometry
 from brittle.auditing.regime import TrainingRegime, training_regime
-from brittle.auditing.remedies import REMEDIES, Patient, Remedy
+from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.treatment import Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, vulnerability
@@ -80,14 +80,14 @@ def audit(
 
 
 def _chosen(remedies: Sequence[str | Remedy] | None) -> tuple[Remedy, ...]:
-    return tuple(REMEDIES.values()) if remedies is None else tuple(map(_remedy, remedies))
+    return tuple(part() for part in PARTS.values()) if remedies is None else tuple(map(_remedy, remedies))
 
 
 def _remedy(remedy: str | Remedy) -> Remedy:
     if isinstance(remedy, Remedy):
         return remedy
-    require(remedy in REMEDIES, f"remedy is {remedy!r}; it must be one of {', '.join(REMEDIES)}")
-    return REMEDIES[remedy]
+    require(remedy in PARTS, f"remedy is {remedy!r}; it must be one of {', '.join(PARTS)}")
+    return PARTS[remedy]()
 
 
 def _data(X: Tensor, y: Tensor | None) -> Data:

@@ -5,5 +5,8 @@ from brittle.certificates.dual import Dual
 from brittle.certificates.exact import Exact
 from brittle.certificates.lipschitz import Lipschitz
 from brittle.certificates.relaxation import Relaxation
+from brittle.common.parts import by_name
 
-__all__ = ["Bounds", "Certificate", "Contradiction", "Dual", "Exact", "Lipschitz", "Relaxation"]
+PARTS = by_name((Lipschitz, Relaxation, Dual, Exact))
+
+__all__ = ["PARTS", "Bounds", "Certificate", "Contradiction", "Dual", "Exact", "Lipschitz", "Relaxation"]

@@ -95,7 +95,7 @@ Claim = Callable[[Question], float]
 class Certificate(ABC):
     """A proof of robustness. Its fields are its parameters; `bound` is its verb."""
 
-    method: ClassVar[str]
+    name: ClassVar[str]  # what the command line calls it
 
     @final
     def bound(
@@ -130,7 +130,7 @@ class Certificate(ABC):
             for row in range(len(data)):
                 record.judge(row, claim)
                 watch(Progress((row + 1) / len(data), f"{row + 1} of {len(data)} examples"))
-        return record.bounds(self.method, self._gap)
+        return record.bounds(self.name, self._gap)
 
     @abstractmethod
     def prepare(self, network: Network) -> Claim:

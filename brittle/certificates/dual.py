@@ -1,6 +1,6 @@
 """The dual bound of a two-layer network at one dual point per example."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -9,6 +9,7 @@ from brittle.certificates.base import Certificate, Claim, Question
 from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, refine, trim
 from brittle.certificates.rounding import never_flips, proven_radius
+from brittle.common.parts import option
 from brittle.networks import Network
 
 
@@ -16,12 +17,12 @@ from brittle.networks import Network
 class Dual(Certificate):
     """Curvatures in closed form, before and after trimming; `refined` follows the barrier's path to the best ones."""
 
-    method: ClassVar[str] = "dual"
+    name: ClassVar[str] = "dual"
 
-    refined: bool = False
+    refined: bool = field(default=False, metadata=option("Better bounds, a few times slower."))
 
     def prepare(self, network: Network) -> Claim:
-        margins = TwoLayerMargins.of(network, self.method)
+        margins = TwoLayerMargins.of(network, self.name)
         return lambda question: self._claim(margins, question)
 
     def _claim(self, margins: TwoLayerMargins, question: Question) -> float:

@@ -1,7 +1,7 @@
 """The radius itself, by branch and bound on the dual bound."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from brittle.certificates.root import closed_form, first_iterate, initial_kinds,
 from brittle.certificates.rounding import never_flips
 from brittle.certificates.tree import Tree
 from brittle.common.errors import require_between, require_positive
+from brittle.common.parts import option
 from brittle.networks import Network
 
 
@@ -19,10 +20,10 @@ from brittle.networks import Network
 class Exact(Certificate):
     """Stops at the relative `gap`, or after `seconds` per example with the gap that is left (anytime)."""
 
-    method: ClassVar[str] = "exact"
+    name: ClassVar[str] = "exact"
 
-    gap: float = 1e-6
-    seconds: float = 60.0
+    gap: float = field(default=1e-6, metadata=option("The relative gap to reach."))
+    seconds: float = field(default=60.0, metadata=option("Time for one example; the gap that is left is shown."))
 
     def __post_init__(self) -> None:
         require_between("gap", self.gap, 1e-9, 0.5)
@@ -33,7 +34,7 @@ class Exact(Certificate):
         return self.gap * (1 + 1e-6)
 
     def prepare(self, network: Network) -> Claim:
-        margins = TwoLayerMargins.of(network, self.method)
+        margins = TwoLayerMargins.of(network, self.name)
         return lambda question: self._claim(margins, question)
 
     def _claim(self, margins: TwoLayerMargins, question: Question) -> float:

@@ -1,8 +1,8 @@
 """margin / Lipschitz constant: the oldest certificate, in three strengths."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from brittle.certificates.local import UNDERFLOW, UNIT, Local, length
 from brittle.certificates.pairs import TwoLayerMargins
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
+from brittle.common.parts import check_fields, option
 from brittle.networks import Network
 
-CONSTANTS = ("spectral", "sum", "local")
 TURNS = 40
 
 
@@ -26,25 +26,26 @@ class Lipschitz(Certificate):
     other two constants over the rest; the radius is the largest r with margin ≥ r L(r). The last two need two layers.
     """
 
-    method: ClassVar[str] = "lipschitz"
+    name: ClassVar[str] = "lipschitz"
 
-    constant: str = "local"
+    constant: Literal["spectral", "sum", "local"] = field(
+        default="local", metadata=option("Local unless given; spectral for more than two layers.")
+    )
 
     def __post_init__(self) -> None:
-        known = self.constant in CONSTANTS
-        require(known, f"constant is {self.constant!r}; it must be one of {', '.join(CONSTANTS)}")
+        check_fields(self)
 
     def prepare(self, network: Network) -> Claim:
         deep = network.depth is not None and network.depth > 2
         if self.constant == "spectral" or deep:
-            name = self.method if self.constant == "spectral" or not deep else f"{self.method} ({self.constant})"
+            name = self.name if self.constant == "spectral" or not deep else f"{self.name} ({self.constant})"
             require(
                 self.constant == "spectral" or not deep, f"{name} needs two layers; constant spectral takes any depth"
             )
-            layers = Layers.of(network, self.method)
+            layers = Layers.of(network, self.name)
             inner = _product(layers.weights[:-1])
             return lambda question: _global_radius(layers, *inner, question)
-        margins = TwoLayerMargins.of(network, self.method)
+        margins = TwoLayerMargins.of(network, self.name)
         return lambda question: min(
             (rival.unit * self._radius(rival.local) for rival in margins.rivals(question)), default=np.inf
         )

@@ -5,7 +5,7 @@ whose smallest value in the ball is known. The rounding of every product is boun
 values, with the bounds that are known for the layer's inputs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
@@ -16,6 +16,7 @@ from brittle.certificates.layers import Layers, Margins
 from brittle.certificates.local import UNDERFLOW, UNIT, gamma
 from brittle.certificates.scales import SQUARES
 from brittle.common.errors import require_count
+from brittle.common.parts import option
 from brittle.networks import Network
 
 LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
@@ -25,17 +26,17 @@ LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose
 class Relaxation(Certificate):
     """`halvings` of the radius' interval; `steps` of gradient ascent on the lower lines' slopes at each radius."""
 
-    method: ClassVar[str] = "relaxation"
+    name: ClassVar[str] = "relaxation"
 
-    halvings: int = 16
-    steps: int = 0
+    halvings: int = field(default=16, metadata=option("Of the radius' interval."))
+    steps: int = field(default=0, metadata=option("Steps on the slopes, at each radius."))
 
     def __post_init__(self) -> None:
         require_count("halvings", self.halvings)
         require_count("steps", self.steps, least=0)
 
     def prepare(self, network: Network) -> Claim:
-        layers = Layers.of(network, self.method)
+        layers = Layers.of(network, self.name)
         return lambda question: self._claim(layers.around(question.x, question.ball, question.y), question)
 
     def _claim(self, margins: Margins, question: Question) -> float:

@@ -1,71 +1,39 @@
 """brittle attack: perturbations that flip a network, measured; they go to a file."""
 
 import time
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
 
-from brittle.attacks import (
-    DIRECTIONS,
-    FREE,
-    PGD,
-    Attack,
-    AttackResult,
-    Foolbox,
-    GradientStep,
-    MinimumNorm,
-    Ray,
-    Restriction,
-    Universal,
-    UniversalResult,
-    pixels,
-    restriction_for,
-)
+from brittle.attacks import PARTS, Attack, AttackResult, Restriction, UniversalResult, pixels, restriction_for
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.options import ArraysOut, DataFile, JsonFile, NetworkFile, Seed, generator
+from brittle.cli.models import NetworkArgument, with_networks
+from brittle.cli.options import ArraysOut, DataFile, JsonFile, Seed, generator
+from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.errors import require
 from brittle.common.files import read_npz, write_npz
-from brittle.networks import load_network
 from brittle.settings import Data, load_data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-ATTACKS: dict[str, type[Attack[Any]]] = {
-    "minimum-norm": MinimumNorm,
-    "universal": Universal,
-    "gradient-step": GradientStep,
-    "pgd": PGD,
-    "ray": Ray,
-}
-PEER = "foolbox:"
+ATTACKS = Family("attack", Attack, PARTS, default="minimum-norm")
 CURVE_POINTS = 50
 
 
-@app.command(help="Find perturbations that flip a network.")
-def attack(
-    network_file: NetworkFile,
+@app.command(cls=PartsCommand, help="Find perturbations that flip a network.")
+@with_networks
+@with_part(ATTACKS)
+def run(
+    network_file: NetworkArgument,
     data_file: DataFile,
-    kind: Annotated[
-        str, typer.Option("--attack", metavar="WORD", help=f"{', '.join(ATTACKS)}, or {PEER}DDNAttack and the like.")
-    ] = "minimum-norm",
+    attack: Attack[AttackResult],
     subspace: Annotated[str, typer.Option(metavar="WORD", help="on, off or free: where the data lie.")] = "free",
     basis: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--subspace of this .npz (`basis`, or a pixel `mask`) instead.")
     ] = None,
-    direction: Annotated[
-        str | None, typer.Option(metavar="WORD", help=f"universal: {', '.join(DIRECTIONS)}; examples unless given.")
-    ] = None,
-    margin_slack: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="universal: only margins up to 1 + this times the smallest.")
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="pgd: radius of the ball; the smallest one unless given.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="pgd, foolbox: how many.")] = None,
-    starts: Annotated[int | None, typer.Option(metavar="N", help="minimum-norm: how many.")] = None,
-    limit: Annotated[float | None, typer.Option(metavar="NUMBER", help="No perturbation longer than this.")] = None,
     bounds: Annotated[
         tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Keep every feature in this range.")
     ] = None,
@@ -74,21 +42,15 @@ def attack(
     out: ArraysOut = None,
     json_file: JsonFile = None,
 ) -> None:
-    network, data = load_network(network_file), load_data(data_file)
+    free, kind = subspace == "free" and basis is None, called(attack)
+    require(free or "subspace" in _fields(attack), f"--subspace does not belong to the attack {kind}")
+    network, data = network_file.load(), load_data(data_file)
     data = data.test if test else data
-    given = {
-        "direction": direction,
-        "margin_slack": margin_slack,
-        "budget": budget,
-        "steps": steps,
-        "starts": starts,
-        "limit": limit,
-        "subspace": _restriction(data, subspace, basis),
-    }
-    chosen = _chosen(kind, {name: value for name, value in given.items() if value is not None and value is not FREE})
+    if not free:
+        attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]
     with watching(kind) as watch:
         begun = time.perf_counter()
-        result = chosen.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
+        result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
         seconds = time.perf_counter() - begun
     context = {"attack": kind, "subspace": subspace, "seed": seed, "examples": len(data), "dim": data.dim}
     content = {**context, **_figures(result), "seconds": seconds}
@@ -108,21 +70,8 @@ def _restriction(data: Data, side: str, file: Path | None) -> Restriction:
     return Restriction(torch.from_numpy(arrays["basis"]).double(), off=side == "off")
 
 
-def _chosen(kind: str, options: dict[str, Any]) -> Attack[Any]:
-    if kind.startswith(PEER):
-        budget = options.pop("budget", None)
-        require("subspace" not in options, "--subspace does not apply to an attack of Foolbox")
-        return Foolbox(kind.removeprefix(PEER), options, budget)
-    require(kind in ATTACKS, f"--attack is {kind!r}; it must be one of {', '.join(ATTACKS)} or {PEER}NAME")
-    if "direction" in options:
-        word = options["direction"]
-        require(word in DIRECTIONS, f"--direction is {word!r}; it must be one of {', '.join(DIRECTIONS)}")
-        require(kind == "universal", f"--direction does not apply to --attack {kind}")
-        options["direction"] = DIRECTIONS[word]
-    part = ATTACKS[kind]
-    wrong = [name for name in options if name not in part.__dataclass_fields__]  # type: ignore[attr-defined]
-    require(not wrong, f"--{wrong[0].replace('_', '-') if wrong else ''} does not apply to --attack {kind}")
-    return part(**options)
+def _fields(attack: Attack[AttackResult]) -> set[str]:
+    return {each.name for each in fields(attack)}  # type: ignore[arg-type]
 
 
 def _figures(result: AttackResult) -> dict[str, Any]:

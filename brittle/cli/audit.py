@@ -7,9 +7,10 @@ import torch
 import typer
 from rich.table import Table
 
-from brittle.auditing import Audit, audit
+from brittle.auditing import Audit, Remedy, audit
 from brittle.cli.console import deliver, emit, rows_table, say, watching
-from brittle.cli.models import Architecture, Shape, model_from
+from brittle.cli.harden import REMEDIES
+from brittle.cli.models import NetworkFile, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator
 from brittle.common.errors import InputError, require, required
 from brittle.common.result import short
@@ -22,14 +23,15 @@ JUDGED = ("certified", "attacked")
 
 
 @app.command()
+@with_networks
 def run(
     model: Annotated[
-        Path | None, typer.Argument(metavar="[MODEL]", help="Network file; none: digits, trained here.")
+        NetworkFile | None, typer.Argument(metavar="[MODEL]", help="Network file; none: digits, trained here.")
     ] = None,
     data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Its training data.")] = None,
-    init: Annotated[Path | None, typer.Option("--init", metavar="FILE", help="The network before training.")] = None,
-    architecture: Architecture = None,
-    shape: Shape = None,
+    init: Annotated[
+        NetworkFile | None, typer.Option("--init", metavar="FILE", help="The network before training.")
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option("--report", metavar="FILE", callback=file_to_write(), help="Write a page: out.html."),
@@ -54,16 +56,16 @@ def run(
 ) -> None:
     """Why is this network not robust, exactly how much, and what would help?"""
     require(judge in JUDGED, f"--judge is {judge!r}; it must be certified or attacked")
-    rng = generator(seed)
+    rng, chosen = generator(seed), _remedies(remedy)
     with watching("audit") as watch:
-        network, examined, title = _subject(model, data, rng, architecture, shape)
+        network, examined, title = _subject(model, data, rng)
         found = audit(
             network,
             examined,
-            start=None if init is None else model_from(init, architecture, shape),
+            start=None if init is None else init.load(),
             budget=budget,
             examples=examples,
-            remedies=_remedies(remedy),
+            remedies=chosen,
             rng=rng,
             watch=watch,
         )
@@ -92,18 +94,16 @@ def _write_pictures(found: Audit, network: Network, data: Data, pictures: Path |
         say(f"wrote {pictures}")
 
 
-def _remedies(names: list[str] | None) -> tuple[str, ...] | None:
-    return None if not names else () if names == ["none"] else tuple(names)
+def _remedies(words: list[str] | None) -> tuple[Remedy, ...] | None:
+    return None if not words else () if words == ["none"] else tuple(REMEDIES.chosen(word, {}) for word in words)
 
 
-def _subject(
-    model: Path | None, data: Path | None, rng: torch.Generator, architecture: str | None, shape: str | None
-) -> tuple[Network, Data, str]:
+def _subject(model: NetworkFile | None, data: Path | None, rng: torch.Generator) -> tuple[Network, Data, str]:
     if model is None:
         require(data is None, "--data was given without a model: name the network file too")
         return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
     data = required(data, "--data is missing: an audit needs the data that the network was trained on")
-    return model_from(model, architecture, shape), load_data(data), f"Audit of {model.name}"
+    return model.load(), load_data(data), f"Audit of {model.name}"
 
 
 def embedded(rng: torch.Generator) -> tuple[Network, Data]:

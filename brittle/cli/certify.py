@@ -6,39 +6,28 @@ from typing import Annotated, Any
 
 import typer
 
-from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import PARTS, Bounds, Certificate
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed, file_to_write, generator
+from brittle.cli.models import NetworkArgument, with_networks
+from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
+from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count
-from brittle.networks import load_network
+from brittle.common.errors import require_count
 from brittle.settings import Data, load_data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-METHODS: dict[str, type[Certificate]] = {
-    "lipschitz": Lipschitz,
-    "relaxation": Relaxation,
-    "dual": Dual,
-    "exact": Exact,
-}
+METHODS = Family("method", Certificate, PARTS, default="dual")
 ENDINGS = (Ending.ERROR, Ending.EXACT, Ending.CAPPED, Ending.OPEN)
 
 
-@app.command(help="Prove how far every example is from flipping.")
+@app.command(cls=PartsCommand, help="Prove how far every example is from flipping.")
+@with_networks
+@with_part(METHODS)
 def certify(
-    network_file: NetworkFile,
+    network_file: NetworkArgument,
     data_file: DataFile,
-    method: Annotated[str, typer.Option(metavar="WORD", help=f"One of {', '.join(METHODS)}.")] = "dual",
-    constant: Annotated[
-        str | None, typer.Option(metavar="WORD", help="lipschitz: spectral, sum or local (unless given).")
-    ] = None,
-    refined: Annotated[bool, typer.Option("--refined", help="dual: better bounds, a few times slower.")] = False,
-    gap: Annotated[float | None, typer.Option(metavar="NUMBER", help="exact: the relative gap to reach.")] = None,
-    seconds: Annotated[
-        float | None, typer.Option(metavar="NUMBER", help="exact: time for one example; the gap that is left is shown.")
-    ] = None,
-    steps: Annotated[int | None, typer.Option(metavar="N", help="relaxation: steps on the slopes.")] = None,
+    method: Certificate,
     cap: Annotated[float | None, typer.Option(metavar="NUMBER", help="No larger radius is asked for.")] = None,
     bounds: Annotated[
         tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Flips keep every feature in this range.")
@@ -56,12 +45,10 @@ def certify(
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    options = {"constant": constant, "refined": refined or None, "gap": gap, "seconds": seconds, "steps": steps}
-    part = _chosen(method, {name: value for name, value in options.items() if value is not None})
-    network, data = load_network(network_file), load_data(data_file)
+    network, data = network_file.load(), load_data(data_file)
     data = _first(data.test if test else data, examples)
-    with watching(method) as watch:
-        found = part.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
+    with watching(called(method)) as watch:
+        found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
     for reason, count in Counter(filter(None, found.reason)).items():
         say(f"nothing is proved of {count} examples: {reason}")
     summary = _summary(found)
@@ -75,14 +62,6 @@ def _draw(found: Bounds, plot: Path | None) -> None:
     if plot is not None:
         draw_sandwich(found, plot)
         say(f"wrote {plot}")
-
-
-def _chosen(method: str, options: dict[str, Any]) -> Certificate:
-    require(method in METHODS, f"--method is {method!r}; it must be one of {', '.join(METHODS)}")
-    part = METHODS[method]
-    wrong = [name for name in options if name not in part.__dataclass_fields__]  # type: ignore[attr-defined]
-    require(not wrong, f"--{wrong[0] if wrong else ''} does not apply to --method {method}")
-    return part(**options)
 
 
 def _first(data: Data, count: int | None) -> Data:

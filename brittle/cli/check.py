@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 
 from brittle.cli.console import emit, rows_table, watching
+from brittle.cli.models import NetworkFile, with_networks
 from brittle.cli.options import JsonFile, Seed, generator
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress
@@ -19,7 +20,9 @@ from brittle.theorems import check as check_given
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-Net = Annotated[Path | None, typer.Option("--net", metavar="FILE", help="Your network: .npz, .pt or .safetensors.")]
+Net = Annotated[
+    NetworkFile | None, typer.Option("--net", metavar="FILE", help="Your network: .npz, .pt or .safetensors.")
+]
 YourData = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Your data: .npz, .csv or .pt.")]
 Draws = Annotated[
     int | None, typer.Option("--trials", min=1, help="Count failures over this many draws of the default instance.")
@@ -33,6 +36,7 @@ Settings = Annotated[
 
 
 @app.command()
+@with_networks
 @one_thread()  # most of the work is on small matrices
 def check(
     identity: Annotated[str, typer.Argument(metavar="ID", help="A theorem, such as melamed2023/5.1, or `all`.")],
@@ -72,13 +76,12 @@ def _over_draws(theorem: Theorem, trials: int, seed: int) -> Trials:
         return check_many(theorem, trials, generator(seed), watch)
 
 
-def _on_files(theorem: Theorem, net: Path | None, data: Path | None) -> Verdict:
-    from brittle.networks.store import load_network
+def _on_files(theorem: Theorem, net: NetworkFile | None, data: Path | None) -> Verdict:
     from brittle.settings import load_data
 
     if data is None:
         raise InputError("--net is given without --data: a theorem is checked on examples (give --data FILE)")
-    return check_given(theorem, load_data(data), None if net is None else load_network(net))
+    return check_given(theorem, load_data(data), None if net is None else net.load())
 
 
 def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) -> dict[str, Any]:

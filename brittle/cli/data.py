@@ -7,7 +7,8 @@ import typer
 
 from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
-from brittle.cli.settings_options import Sampling, with_sampling
+from brittle.cli.parts import PartsCommand, called
+from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common.errors import required
 from brittle.settings import Data, Summary, data_folder, fetch, holding, load_data, save_data, summary
 from brittle.settings.sources import SOURCES
@@ -15,14 +16,14 @@ from brittle.settings.sources import SOURCES
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
 
 
-@app.command("sample")
+@app.command("sample", cls=PartsCommand)
 @with_sampling
 def sample_command(
     sampling: Sampling | None, seed: Seed = 0, out: ArraysOut = None, json_file: JsonFile = None
 ) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
     sampling = required(sampling, "--setting is missing: say where the data come from")
-    data, name = sampling.draw(generator(seed)), sampling.setting.name
+    data, name = sampling.draw(generator(seed)), called(sampling.setting)
     deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))
 
 
@@ -67,7 +68,3 @@ def _emit_summary(seen: Summary, json_file: str | None, **context: Any) -> None:
         name: " × ".join(map(str, value)) if isinstance(value, list) else value for name, value in seen.truth.items()
     }
     emit(content, json_file, fields_table({**content, "truth": truth}))
-
-
-def _shape(lengths: list[int]) -> str:
-    return " × ".join(str(length) for length in lengths)

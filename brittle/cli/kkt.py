@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import NetworkOut
-from brittle.cli.options import DataFile, JsonFile, NetworkFile, Seed
+from brittle.cli.models import NetworkArgument, NetworkOut, with_networks
+from brittle.cli.options import DataFile, JsonFile, Seed
 from brittle.common.errors import require
 from brittle.margin import residual, solve
-from brittle.networks import TwoLayer, as_two_layer, load_network, save_network
+from brittle.networks import TwoLayer, as_two_layer, save_network
 from brittle.settings import Data, load_data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -20,8 +20,9 @@ HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
 
 
 @app.command(help="Measure how far a network is from a KKT point, or solve for one.")
+@with_networks
 def kkt(
-    network_file: NetworkFile,
+    network_file: NetworkArgument,
     data_file: DataFile,
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
@@ -41,8 +42,8 @@ def kkt(
     json_file: JsonFile = None,
 ) -> None:
     require(out is None or solve_for, "--out is given without --solve; there is no network to write")
-    network, data = load_network(network_file), load_data(data_file)
-    network = as_two_layer(network, f"{network_file}: a KKT point")
+    network, data = network_file.load(), load_data(data_file)
+    network = as_two_layer(network, f"{network_file.path}: a KKT point")
     if solve_for:
         with watching("kkt") as watch:
             point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)

@@ -48,7 +48,6 @@ JsonFile = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same numbers.")]
 DataFile = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt.")]
-NetworkFile = Annotated[Path, typer.Argument(metavar="NETWORK", help="Network: .npz, .pt or .safetensors.")]
 ArraysOut = Annotated[
     Path | None,
     typer.Option("--out", metavar="FILE", callback=file_to_write(".npz"), help="Where to write the result, as .npz."),

@@ -8,48 +8,45 @@ import typer
 from torch import Generator
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
-from brittle.cli.models import NetworkOut, require_format
+from brittle.cli.models import NetworkFile, NetworkOut, require_format, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
-from brittle.cli.regime_options import REGIMES, regime_from, with_regime
-from brittle.cli.settings_options import Sampling, with_sampling
+from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common import interrupts
 from brittle.common.ending import Ending
 from brittle.common.errors import require
-from brittle.networks import Initialisation, Kaiming, Lazy, Network, PyTorch, load_network, save_network
+from brittle.networks import PARTS as INITIALISATIONS
+from brittle.networks import Initialisation, Network, PyTorch, save_network
 from brittle.settings import Data, load_data, save_data
-from brittle.training import Training
+from brittle.training import PARTS, Regime, Training
 from brittle.training.checkpoint import require_place
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-STARTS: dict[str, type[Initialisation]] = {"pytorch": PyTorch, "kaiming": Kaiming, "lazy": Lazy}
+REGIMES = Family("regime", Regime, PARTS, default="flow")
+STARTS = Family("initialisation", Initialisation, INITIALISATIONS, default="pytorch", short="init")
 INTERRUPTED = {"interrupt": 130, "termination": 143}
-UNTIL = (
-    "loss=1e-30, log_loss=-1e4, margin=0.3, accuracy=1, margin_stalls=1e-3, steps=1000 or seconds=60; "
-    "may be given several times, and the first that is reached ends the training."
-)
 
 
-@app.command(help="Train a network by one of the papers' regimes.")
+@app.command(cls=PartsCommand, help="Train a network by one of the papers' regimes.")
+@with_networks
 @with_sampling
-@with_regime
+@with_part(STARTS)
+@with_part(REGIMES)
 def train(
     sampling: Sampling | None,
-    options: dict[str, Any],
+    init: Initialisation,
+    regime: Regime,
     data_file: Annotated[
         Path | None, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt, instead of a setting.")
     ] = None,
     network_file: Annotated[
-        Path | None, typer.Option("--network", metavar="FILE", help="Begin from this network, not from a random one.")
+        NetworkFile | None,
+        typer.Option("--network", metavar="FILE", help="Begin from this network, not a random one."),
     ] = None,
     width: Annotated[
         str | None, typer.Option(metavar="N", help="Hidden neurons, 1000 unless given; 100,100 for two hidden layers.")
     ] = None,
-    init: Annotated[str, typer.Option(metavar="WORD", help=f"{', '.join(STARTS)}.")] = "pytorch",
-    init_scale: Annotated[float, typer.Option(metavar="NUMBER", help="Divides the initial weights.")] = 1.0,
-    biases: Annotated[bool | None, typer.Option(help="Hidden biases; by default those of --init.")] = None,
-    regime: Annotated[str, typer.Option(metavar="WORD", help=f"{', '.join(REGIMES)}.")] = "flow",
-    until: Annotated[list[str] | None, typer.Option(metavar="STOP", help=UNTIL)] = None,
     threads: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processor threads.")] = None,
     seed: Seed = 0,
     out: NetworkOut = None,
@@ -76,15 +73,14 @@ def train(
         torch.set_num_threads(threads)
     rng = generator(seed)
     data = _data(sampling, data_file, rng)
-    network = _network(network_file, width, init, {"scale": init_scale}, biases, data, rng)
+    network = _network(network_file, width, init, data, rng)
     require_format(network, out)
-    chosen = regime_from(regime, until, options)
     if data_out is not None:
         save_data(data, data_out)
     stamp = _stamp(place)
-    with interrupts.keeping(lambda: _left(place, None if resume else stamp)), watching(regime) as watch:
-        result = chosen.train(network, data, rng, watch=watch, checkpoint=place, resume=resume)
-    _report(result, data, {"regime": regime, "seed": seed}, out, place, json_file)
+    with interrupts.keeping(lambda: _left(place, None if resume else stamp)), watching(called(regime)) as watch:
+        result = regime.train(network, data, rng, watch=watch, checkpoint=place, resume=resume)
+    _report(result, data, {"regime": called(regime), "seed": seed}, out, place, json_file)
 
 
 def _data(sampling: Sampling | None, file: Path | None, rng: Generator) -> Data:
@@ -95,24 +91,16 @@ def _data(sampling: Sampling | None, file: Path | None, rng: Generator) -> Data:
     return sampling.draw(rng)
 
 
-def _network(
-    file: Path | None,
-    width: str | None,
-    init: str,
-    scale: dict[str, Any],
-    biases: bool | None,
-    data: Data,
-    rng: Generator,
-) -> Network:
+def _network(file: NetworkFile | None, width: str | None, start: Initialisation, data: Data, rng: Generator) -> Network:
     if file is not None:
         require(width is None, "--width and --network exclude each other: the file has a width of its own")
-        return load_network(file)
-    require(init in STARTS, f"--init is {init!r}; it must be one of {', '.join(STARTS)}")
-    start = STARTS[init](**scale, **({} if biases is None else {"biases": biases}))
+        require(start == PyTorch(), "--init with its options and --network exclude each other: the file has weights")
+        return file.load()
     widths = _widths(width)
     if len(widths) == 1 and data.binary:
         return start.draw(data.columns, widths[0], rng, ambient=data.dim)
-    require(isinstance(start, PyTorch), f"--init is {init!r}; several hidden layers or classes begin as 'pytorch'")
+    deep = isinstance(start, PyTorch)
+    require(deep, f"--init is {called(start)!r}; several hidden layers or classes begin as 'pytorch'")
     assert isinstance(start, PyTorch)
     outputs = 1 if data.binary else data.classes
     return start.draw_deep(data.columns, widths, rng, outputs=outputs, ambient=data.dim)

@@ -51,3 +51,7 @@ def require_positive(name: str, value: float) -> None:
 
 def require_between(name: str, value: float, low: float, high: float) -> None:
     require(low <= value <= high, f"{name} is {value!r}; it must lie between {low} and {high}")
+
+
+def require_not_negative(name: str, value: float) -> None:
+    require(math.isfinite(value) and value >= 0, f"{name} is {value!r}; it must be a finite number of at least 0")

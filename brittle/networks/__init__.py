@@ -1,5 +1,6 @@
 """What is trained or audited."""
 
+from brittle.common.parts import by_name
 from brittle.networks.adapter import Adapter, as_network
 from brittle.networks.affine import Affine, Convolution, Dense
 from brittle.networks.base import Network
@@ -18,7 +19,10 @@ from brittle.networks.nearest_neighbour import NearestNeighbour
 from brittle.networks.store import load_network, save_network
 from brittle.networks.two_layer import TwoLayer
 
+PARTS = by_name((PyTorch, Kaiming, Lazy))  # initialisations
+
 __all__ = [
+    "PARTS",
     "Adapter",
     "Affine",
     "Construction",

@@ -2,31 +2,39 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
+from brittle.common.parts import check_fields, option
 from brittle.networks.deep import Deep
 from brittle.networks.layered import Layered
 from brittle.networks.two_layer import TwoLayer
 
 Kind = TypeVar("Kind", bound=Layered)
+BIASES = option("Hidden biases; only pytorch draws them unless asked.")
 
 
 @dataclass(frozen=True)
 class Initialisation(ABC):
     """A law of (W, b, v), with b = 0 unless `biases`. `scale` divides the weights, and b too where `scale_biases`."""
 
-    scale: float = 1.0
-    scale_biases: bool = True
-    biases: bool = True
+    name: ClassVar[str]  # what the command line calls it
+
+    scale: float = field(
+        default=1.0, metadata=option("Divides the initial weights.", "--init-scale", check=require_positive)
+    )
+    scale_biases: bool = field(
+        default=True, metadata=option("Divides the biases too.", "--init-scale-biases/--no-init-scale-biases")
+    )
+    biases: bool = field(default=True, metadata=BIASES)
 
     def __post_init__(self) -> None:
-        require_positive("scale", self.scale)
+        check_fields(self)
 
     def draw(self, dim: int, width: int, rng: Generator, *, ambient: int | None = None) -> TwoLayer:
         """An untrained float64 network. Data in their span have fewer columns `dim` than their `ambient` dimension."""
@@ -55,7 +63,12 @@ class PyTorch(Initialisation):
     few directions tends to in high dimension.
     """
 
-    first_layer_only: bool = False  # what `scale` divides
+    name: ClassVar = "pytorch"
+
+    first_layer_only: bool = field(
+        default=False,
+        metadata=option("--init-scale divides the first layer, or all.", "--init-first-layer/--init-all-layers"),
+    )
 
     def draw_deep(
         self, dim: int, widths: Sequence[int], rng: Generator, *, outputs: int = 1, ambient: int | None = None
@@ -95,13 +108,12 @@ class PyTorch(Initialisation):
 class Kaiming(Initialisation):
     """melamed2023 3.1: w_i ~ N(0, β² I) with β² = 1/d unless given, output weights ±1/√m."""
 
-    beta: float | None = None  # β
-    biases: bool = False
+    name: ClassVar = "kaiming"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.beta is not None:
-            require_positive("beta", self.beta)
+    beta: float | None = field(
+        default=None, metadata=option("β, 1/√d unless given.", "--init-beta", check=require_positive)
+    )
+    biases: bool = field(default=False, metadata=BIASES)
 
     def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         beta = ambient**-0.5 if self.beta is None else self.beta
@@ -113,7 +125,9 @@ class Kaiming(Initialisation):
 class Lazy(Initialisation):
     """wang2022 2.1: w_s ~ N(0, I), output weights ±1/√m."""
 
-    biases: bool = False
+    name: ClassVar = "lazy"
+
+    biases: bool = field(default=False, metadata=BIASES)
 
     def draw_arrays(self, dim: int, width: int, ambient: int, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
         return _normal((width, dim), 1.0, rng), _normal((width,), 1.0, rng), _signs(width, rng) / width**0.5

@@ -1,5 +1,6 @@
 """Where data come from."""
 
+from brittle.common.parts import by_name
 from brittle.settings.base import Data, GivenSet, Setting, Truth
 from brittle.settings.clusters import Clusters
 from brittle.settings.files import File, load_data, save_data
@@ -12,9 +13,8 @@ from brittle.settings.subspace import Subspace
 from brittle.settings.summary import Summary, summary
 from brittle.settings.transforms import downsample, explained_variance, principal, two_classes, unit_norm
 
-PARTS = {
-    part.name: part
-    for part in (
+PARTS = by_name(
+    (
         Sphere,
         Gaussian,
         Orthogonal,
@@ -30,7 +30,7 @@ PARTS = {
         File,
         Given,
     )
-}
+)
 
 __all__ = [
     "PARTS",

@@ -8,6 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, required
+from brittle.common.parts import check_fields
 from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
@@ -111,6 +112,9 @@ class Setting(ABC):
     """A source of data. Its fields are its parameters; `sample` is its verb."""
 
     name: ClassVar[str]  # what the command line calls it
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def in_span_offered(self) -> bool:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require, require_count
+from brittle.common.parts import option
 
 if TYPE_CHECKING:
     from brittle.settings.base import Truth
@@ -98,10 +99,13 @@ def _numbered(name: str, array: Tensor | None, count: int | None, clusters: int 
     require(known, f"{name} holds {most}; the clusters are numbered from 0 to {(clusters or 0) - 1}")
 
 
-def require_dim(dim: int) -> None:
+def require_dim(name: str, dim: int) -> None:
     """A dimension: whole numbers beyond 2^53 are not exact as float64."""
-    require_count("dim", dim)
-    require(dim <= 2**53, f"dim is {dim}; it must be at most 2^53")
+    require_count(name, dim)
+    require(dim <= 2**53, f"{name} is {dim}; it must be at most 2^53")
+
+
+DIM = option("Dimension d of the space.", check=require_dim)
 
 
 def require_room(rows: int, columns: int, advice: str) -> None:

@@ -1,16 +1,17 @@
 """Clusters: Gaussian noise round a few long, nearly orthogonal means (frei2023 2)."""
 
-import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import require, require_between, require_count
+from brittle.common.errors import require, require_between, require_count, require_not_negative
+from brittle.common.parts import option
 from brittle.geometry import largest_product
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_dim, require_room
+from brittle.settings.checks import DIM, require_room
 from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
 
 
@@ -24,18 +25,22 @@ class Clusters(Setting):
 
     name: ClassVar = "clusters"
 
-    dim: int  # d
-    clusters: int = 2  # k
-    noise: float = 1.0  # σ
-    balance: float = 0.5
-    random_means: bool = False
+    dim: int = field(metadata=DIM)
+    clusters: int = field(default=2, metadata=option("How many, k.", check=partial(require_count, least=2)))
+    noise: float = field(
+        default=1.0, metadata=option("Standard deviation σ round each mean.", check=require_not_negative)
+    )
+    balance: float = field(
+        default=0.5,
+        metadata=option("Share of the clusters labelled -1.", check=partial(require_between, low=0, high=0.5)),
+    )
+    random_means: bool = field(
+        default=False,
+        metadata=option("Means uniform on the sphere, or orthogonal.", "--random-means/--orthogonal-means"),
+    )
 
     def __post_init__(self) -> None:
-        require_dim(self.dim)
-        require_count("clusters", self.clusters, least=2)
-        bounded = math.isfinite(self.noise) and self.noise >= 0
-        require(bounded, f"noise is {self.noise}; it must be a finite number of at least 0")
-        require_between("balance", self.balance, 0, 0.5)
+        super().__post_init__()
         fits = self.random_means or self.clusters <= self.dim
         require(fits, f"clusters is {self.clusters}; at most {self.dim} means are orthogonal in R^{self.dim}")
 

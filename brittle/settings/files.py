@@ -1,7 +1,7 @@
 """Data files: .npz with everything that `Data` holds, .pt tensors, .csv tables."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -11,11 +11,12 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
+from brittle.common.parts import option
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
 from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.tables import read_csv
-from brittle.settings.transforms import two_classes
+from brittle.settings.transforms import CLASSES, two_classes
 
 EXAMPLES = ("X", "y", "X_test", "y_test")
 VECTORS = ("means", "mean_labels", "basis", "complement", "offset")
@@ -36,10 +37,17 @@ class File(GivenSet):
 
     name: ClassVar = "file"
 
-    path: str | Path
-    label: str | int = -1
-    header: bool | None = None
-    classes: tuple[int, int] | tuple[str, str] | None = None
+    path: str | Path = field(metadata=option("The .npz, .csv or .pt file."))
+    label: str | int = field(
+        default=-1,
+        metadata=option(
+            "The .csv's label column, by name or number from 0 (-1: the last).",
+            kind=str,
+            read=lambda text, given: int(text) if text.lstrip("-").isdigit() else text,
+        ),
+    )
+    header: bool | None = field(default=None, metadata=option("Whether the .csv begins with names."))
+    classes: tuple[int, int] | tuple[str, str] | None = field(default=None, metadata=CLASSES)
 
     def load(self) -> Data:
         path = existing(self.path)

@@ -1,7 +1,7 @@
 """Pictures: scikit-learn's digits, and MNIST, Fashion-MNIST and CIFAR-10 from their original files."""
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,20 +10,23 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.parts import option
 from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.cifar import archive, read_cifar
 from brittle.settings.idx import read_idx
 from brittle.settings.sources import data_folder, sha256, source
-from brittle.settings.transforms import two_classes
+from brittle.settings.transforms import CLASSES, two_classes
 
 PYTHON_ARCHIVE = ("cifar-10-python.tar.gz", "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce")
+FOLDER = option("Where the original files lie; in the data folder unless given.")
+VERIFY = option("Insist on the original files' SHA-256.")
 
 
 @dataclass(frozen=True)
 class ImageSet(GivenSet):
     """Pictures with pixels in [0, 1]: all classes by number, or two `classes` as -1 and +1."""
 
-    classes: tuple[int, int] | None = None
+    classes: tuple[int, int] | None = field(default=None, metadata=CLASSES)
 
     def load(self) -> Data:
         pictures = self._read()
@@ -86,8 +89,8 @@ class Mnist(ImageSet):
 
     name: ClassVar = "mnist"
 
-    folder: str | Path | None = None  # None: in the data folder
-    verify: bool = True
+    folder: str | Path | None = field(default=None, metadata=FOLDER)
+    verify: bool = field(default=True, metadata=VERIFY)
 
     def _read(self) -> Pictures:
         return _idx_set(self.name, self.folder, self.verify)
@@ -99,8 +102,8 @@ class FashionMnist(ImageSet):
 
     name: ClassVar = "fashion-mnist"
 
-    folder: str | Path | None = None  # None: in the data folder
-    verify: bool = True  # insists on their SHA-256
+    folder: str | Path | None = field(default=None, metadata=FOLDER)
+    verify: bool = field(default=True, metadata=VERIFY)
 
     def _read(self) -> Pictures:
         return _idx_set(self.name, self.folder, self.verify)
@@ -115,8 +118,8 @@ class Cifar10(ImageSet):
 
     name: ClassVar = "cifar10"
 
-    folder: str | Path | None = None  # None: in the data folder
-    verify: bool = True
+    folder: str | Path | None = field(default=None, metadata=FOLDER)
+    verify: bool = field(default=True, metadata=VERIFY)
 
     def _read(self) -> Pictures:
         folder = _folder(self.name, self.folder)

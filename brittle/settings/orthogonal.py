@@ -1,14 +1,15 @@
 """Orthogonal and almost orthogonal points of norm √d."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import InputError, require, require_between
+from brittle.common.parts import option
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_dim, require_room
+from brittle.settings.checks import DIM, require_room
 from brittle.settings.span import orthonormal
 from brittle.settings.sphere import divided
 
@@ -19,10 +20,7 @@ class Orthogonal(Setting):
 
     name: ClassVar = "orthogonal"
 
-    dim: int  # d
-
-    def __post_init__(self) -> None:
-        require_dim(self.dim)
+    dim: int = field(metadata=DIM)
 
     def _draws(self, examples: int | None, test: int | None) -> bool:
         return False
@@ -45,11 +43,11 @@ class AlmostOrthogonal(Setting):
 
     name: ClassVar = "almost-orthogonal"
 
-    dim: int  # d
-    coherence: float = 1.0
+    dim: int = field(metadata=DIM)
+    coherence: float = field(default=1.0, metadata=option("The largest inner product of two examples."))
 
     def __post_init__(self) -> None:
-        require_dim(self.dim)
+        super().__post_init__()
         require_between("coherence", self.coherence, 0, self.dim)
 
     def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:

@@ -1,11 +1,12 @@
 """Small sets of points that one can draw, and points that somebody hands over."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import torch
 from torch import Generator
 
+from brittle.common.parts import unasked
 from brittle.settings.base import Data, GivenSet, Truth
 
 
@@ -15,7 +16,7 @@ class Given(GivenSet):
 
     name: ClassVar = "given"
 
-    data: Data
+    data: Data = field(metadata=unasked("The examples.", "File takes those of a file"))
 
     def load(self) -> Data:
         return self.data

@@ -1,14 +1,15 @@
 """Points without structure: uniform on a sphere, and Gaussian."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require_positive
+from brittle.common.parts import option
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_dim
+from brittle.settings.checks import DIM
 from brittle.settings.span import gaussians, to_norm
 
 
@@ -18,13 +19,8 @@ class Sphere(Setting):
 
     name: ClassVar = "sphere"
 
-    dim: int  # d
-    radius: float | None = None
-
-    def __post_init__(self) -> None:
-        require_dim(self.dim)
-        if self.radius is not None:
-            require_positive("radius", self.radius)
+    dim: int = field(metadata=DIM)
+    radius: float | None = field(default=None, metadata=option("The radius, √d unless given.", check=require_positive))
 
     def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None
@@ -40,13 +36,10 @@ class Gaussian(Setting):
 
     name: ClassVar = "gaussian"
 
-    dim: int  # d
-    variance: float | None = None
-
-    def __post_init__(self) -> None:
-        require_dim(self.dim)
-        if self.variance is not None:
-            require_positive("variance", self.variance)
+    dim: int = field(metadata=DIM)
+    variance: float | None = field(
+        default=None, metadata=option("Of each coordinate, 1/d unless given.", check=require_positive)
+    )
 
     def draw(self, examples: int | None, rng: Generator, test: int | None, in_span: bool) -> Data:
         assert examples is not None

@@ -1,18 +1,33 @@
 """Data on a linear subspace in general position (melamed2023)."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count
+from brittle.common.parts import Given, option
 from brittle.settings.base import Data, Setting, Truth
-from brittle.settings.checks import require_dim, require_room
+from brittle.settings.checks import DIM, require_room
+from brittle.settings.files import File
+from brittle.settings.points import Line7
 from brittle.settings.span import orthonormal
-from brittle.settings.sphere import Sphere
+from brittle.settings.sphere import Gaussian, Sphere
 
 LARGEST_EXPLICIT_DIM = 6000  # beyond it a basis of P⊥ costs more than the data; `Truth.basis` is enough to project
+
+
+def _inner(word: str, given: Given) -> Setting:
+    if word == Line7.name:
+        return Line7()
+    law = {Sphere.name: Sphere, Gaussian.name: Gaussian}.get(word)
+    if law is not None:
+        return law(given["dim"] - given["codimension"])
+    require(Path(word).is_file(), f"--inner is {word!r}; it must be sphere, gaussian, line7 or a data file")
+    return File(word)
 
 
 @dataclass(frozen=True)
@@ -25,13 +40,16 @@ class Subspace(Setting):
 
     name: ClassVar = "subspace"
 
-    dim: int  # d
-    codimension: int  # ℓ
-    inner: Setting | None = None
+    dim: int = field(metadata=DIM)
+    codimension: int = field(
+        metadata=option("The number of dimensions ℓ that the data leave out.", check=partial(require_count, least=0))
+    )
+    inner: Setting | None = field(
+        default=None, metadata=option("sphere, gaussian, line7 or a data file.", kind=str, read=_inner)
+    )
 
     def __post_init__(self) -> None:
-        require_dim(self.dim)
-        require_count("codimension", self.codimension, least=0)
+        super().__post_init__()
         fits = self.codimension < self.dim
         require(fits, f"codimension is {self.codimension}; it must be below the dimension {self.dim}")
 

@@ -7,7 +7,18 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require, require_count, required
+from brittle.common.parts import Given, option
 from brittle.settings.base import Data, Truth
+
+
+def _two_labels(text: str, given: Given) -> tuple[int | str, int | str]:
+    labels = [label.strip() for label in text.split(",")]
+    require(len(labels) == 2 and all(labels), f"--classes is {text!r}; give two labels, such as 0,1")
+    low, high = (int(label) if label.isdigit() else label for label in labels)
+    return low, high
+
+
+CLASSES = option("Two labels, such as 0,1, that become -1 and +1.", kind=str, read=_two_labels)
 
 
 def two_classes(data: Data, classes: tuple[int, int]) -> Data:

@@ -1,6 +1,7 @@
 """How a network gets its weights."""
 
 from brittle.common.ending import Ending
+from brittle.common.parts import by_name
 from brittle.training.adversarial import Adversarial
 from brittle.training.base import Regime, Training
 from brittle.training.descent import Descent
@@ -23,8 +24,11 @@ from brittle.training.stops import (
     parse_stops,
 )
 
+PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial))
+
 __all__ = [
     "KKT",
+    "PARTS",
     "Accuracy",
     "Adversarial",
     "Descent",

@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive, required
+from brittle.common.errors import require_count, require_positive, required
+from brittle.common.parts import option
 from brittle.geometry import unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
@@ -17,10 +18,11 @@ from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import Batches, check_finite
 from brittle.training.lazy import into_ball
-from brittle.training.losses import Logistic, LossFunction
+from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
+from brittle.training.options import BALL, BATCH, RATE, TRAINED_BIASES
 from brittle.training.run import Ended, Run
-from brittle.training.stops import Steps, Stop
+from brittle.training.stops import UNTIL, Steps, Stop
 
 
 @dataclass(frozen=True)
@@ -32,29 +34,24 @@ class Adversarial(Regime):
     best network. With `normalised=False` the inner steps use the raw gradient of the loss.
     """
 
-    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1000))
-    budget: float = 0.2  # R
-    radius: float | None = None  # C0
-    loss: LossFunction = field(default_factory=lambda: Logistic("sum"))
-    rate: float = 0.01  # step size of SGD
-    batch: int = 128  # examples in a step of SGD
-    inner_steps: int = 100  # T2, of PGD
-    inner_rate: float | None = None  # α, of PGD; None: 2.5 R/T2
-    normalised: bool = True
-    project: Literal["epoch", "step"] = "epoch"  # how often
-    patience: int = 3
-    biases: bool | None = None  # None: trained, save those of two layers that are all zero
+    name: ClassVar = "adversarial"
 
-    def __post_init__(self) -> None:
-        require_positive("budget", self.budget)
-        require_positive("rate", self.rate)
-        if self.radius is not None:
-            require_positive("radius", self.radius)
-        if self.inner_rate is not None:
-            require_positive("inner_rate", self.inner_rate)
-        for name in ("batch", "inner_steps", "patience"):
-            require_count(name, getattr(self, name))
-        require(self.project in ("epoch", "step"), f"project is {self.project!r}; it must be 'epoch' or 'step'")
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1000), metadata=UNTIL)
+    budget: float = field(default=0.2, metadata=option("ℓ2 norm R of the perturbations.", check=require_positive))
+    radius: float | None = field(default=None, metadata=BALL)
+    loss: LossFunction = field(default_factory=lambda: Logistic("sum"), metadata=LOSS)
+    rate: float = field(default=0.01, metadata=RATE)
+    batch: int = field(default=128, metadata=BATCH)
+    inner_steps: int = field(default=100, metadata=option("Steps T of PGD.", check=require_count))
+    inner_rate: float | None = field(
+        default=None, metadata=option("Step size of PGD; 2.5 R/T unless given.", check=require_positive)
+    )
+    normalised: bool = field(default=True, metadata=option("PGD along unit gradients, or else along the loss's own."))
+    project: Literal["epoch", "step"] = field(default="epoch", metadata=option("How often back into the ball."))
+    patience: int = field(
+        default=3, metadata=option("Epochs in which robust accuracy may fail to rise.", check=require_count)
+    )
+    biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
 
     @property
     def inner_length(self) -> float:

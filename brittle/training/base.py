@@ -3,12 +3,13 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from torch import Generator, nn
 
 from brittle.common.ending import Ending
 from brittle.common.errors import require
+from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
@@ -17,7 +18,7 @@ from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
-from brittle.training.stops import LogLoss, Stop
+from brittle.training.stops import UNTIL, LogLoss, Stop
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
@@ -64,7 +65,12 @@ class Training(Result, Generic[Kind]):
 class Regime(ABC):
     """A way to train. Its fields are its parameters, `until` among them; `train` is its verb."""
 
-    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: LogLoss(-70))
+    name: ClassVar[str]  # what the command line calls it
+
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: LogLoss(-70), metadata=UNTIL)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def stops(self) -> tuple[Stop, ...]:

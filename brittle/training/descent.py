@@ -2,22 +2,23 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive, required
+from brittle.common.errors import require_not_negative, required
+from brittle.common.parts import option
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
-from brittle.training.losses import Logistic, LossFunction
+from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import Evaluation, Objective, objective_for
+from brittle.training.options import BATCH, LAYERS, RATE, TRAINED_BIASES
 from brittle.training.run import Ended, Run
-from brittle.training.stops import Loss, Steps, Stop
+from brittle.training.stops import UNTIL, Loss, Steps, Stop
 
-DECAYED = ("weights", "first", "all")
 LARGEST_LOG_LOSS = 700.0  # e^700 is about the largest float64
 
 
@@ -29,23 +30,19 @@ class Descent(Regime):
     with `squared=False` the penalty is decay·‖θ_part‖ (melamed2023's own scripts).
     """
 
-    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: (Loss(0.01), Steps(100_000)))
-    loss: LossFunction = field(default_factory=Logistic)  # L
-    rate: float = 0.1
-    batch: int | None = None
-    layers: Literal["all", "first"] = "all"  # those that are trained
-    biases: bool | None = None  # None: trained, save those of two layers that are all zero
-    decay: float = 0.0
-    decay_on: Literal["weights", "first", "all"] = "weights"
-    squared: bool = True
+    name: ClassVar = "descent"
 
-    def __post_init__(self) -> None:
-        require_positive("rate", self.rate)
-        require(self.decay >= 0 and math.isfinite(self.decay), f"decay is {self.decay!r}; it must not be negative")
-        require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
-        require(self.decay_on in DECAYED, f"decay_on is {self.decay_on!r}; it must be one of {', '.join(DECAYED)}")
-        if self.batch is not None:
-            require_count("batch", self.batch)
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: (Loss(0.01), Steps(100_000)), metadata=UNTIL)
+    loss: LossFunction = field(default_factory=Logistic, metadata=LOSS)
+    rate: float = field(default=0.1, metadata=RATE)
+    batch: int | None = field(default=None, metadata=BATCH)
+    layers: Literal["all", "first"] = field(default="all", metadata=LAYERS)
+    biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
+    decay: float = field(default=0.0, metadata=option("λ of (λ/2)‖W‖².", check=require_not_negative))
+    decay_on: Literal["weights", "first", "all"] = field(
+        default="weights", metadata=option("What is kept small: the first layer's weights, that layer, or everything.")
+    )
+    squared: bool = field(default=True, metadata=option("The penalty is (λ/2)‖W‖², or else λ‖W‖."))
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         objective = objective_for(network, data, self.layers, self.biases)

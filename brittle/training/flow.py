@@ -2,18 +2,20 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
+from brittle.common.parts import option
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
-from brittle.training.losses import Exponential, LossFunction
+from brittle.training.losses import LOSS, Exponential, LossFunction
 from brittle.training.objective import Evaluation, Objective, objective_for
+from brittle.training.options import LAYERS, PRECISION, TRAINED_BIASES
 from brittle.training.pairs import PAIRS
 from brittle.training.run import Ended, Run
 from brittle.training.span import Span
@@ -33,20 +35,21 @@ class Flow(Regime):
     `span` trains the first layer on the coordinates in the span of the data: "auto" where n < d.
     """
 
-    loss: LossFunction = field(default_factory=Exponential)  # L, which falls
-    pair: Literal["heun", "bogacki-shampine", "dormand-prince"] = "bogacki-shampine"
-    tolerance: float = 3e-4
-    span: bool | Literal["auto"] = "auto"
-    precision: Literal["float64", "float32"] = "float64"  # of the weights
-    layers: Literal["all", "first"] = "all"  # those that are trained
-    biases: bool | None = None  # None: trained, save those of two layers that are all zero
+    name: ClassVar = "flow"
 
-    def __post_init__(self) -> None:
-        require(self.pair in PAIRS, f"pair is {self.pair!r}; it must be one of {', '.join(PAIRS)}")
-        require_positive("tolerance", self.tolerance)
-        require(self.span in (True, False, "auto"), f"span is {self.span!r}; it must be True, False or 'auto'")
-        require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
-        require(self.layers in ("all", "first"), f"layers is {self.layers!r}; it must be 'all' or 'first'")
+    loss: LossFunction = field(default_factory=Exponential, metadata=LOSS)
+    pair: Literal["heun", "bogacki-shampine", "dormand-prince"] = field(
+        default="bogacki-shampine", metadata=option("The Runge-Kutta pair.")
+    )
+    tolerance: float = field(
+        default=3e-4, metadata=option("Error of a step, as a share of the weights' norm.", check=require_positive)
+    )
+    span: bool | Literal["auto"] = field(
+        default="auto", metadata=option("Train in the span of the data; by default where n < d.")
+    )
+    precision: Literal["float64", "float32"] = field(default="float64", metadata=PRECISION)
+    layers: Literal["all", "first"] = field(default="all", metadata=LAYERS)
+    biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = network.to(TYPES[self.precision])

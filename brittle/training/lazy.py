@@ -2,23 +2,25 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_count, require_positive, required
+from brittle.common.errors import required
+from brittle.common.parts import option
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import Batches, BatchRun, Descent
 from brittle.training.flow import TYPES
-from brittle.training.losses import Logistic, LossFunction
+from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
+from brittle.training.options import BALL, BATCH, PRECISION, RATE, TRAINED_BIASES
 from brittle.training.run import Ended, Run
-from brittle.training.stops import Steps, Stop
+from brittle.training.stops import UNTIL, Steps, Stop
 
 
 @dataclass(frozen=True)
@@ -29,22 +31,19 @@ class Lazy(Regime):
     is returned (the paper's own code).
     """
 
-    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1_000_000))
-    radius: float = 10.0  # C0
-    loss: LossFunction = field(default_factory=Logistic)  # L
-    rate: float = 0.1  # step size
-    batch: int = 128  # examples in a step
-    check: Literal["step", "epoch"] = "step"
-    inside: bool = True
-    biases: bool | None = None  # None: trained, save those of two layers that are all zero
-    precision: Literal["float64", "float32"] = "float64"  # of the weights
+    name: ClassVar = "lazy"
 
-    def __post_init__(self) -> None:
-        require_positive("radius", self.radius)
-        require_positive("rate", self.rate)
-        require_count("batch", self.batch)
-        require(self.check in ("step", "epoch"), f"check is {self.check!r}; it must be 'step' or 'epoch'")
-        require(self.precision in TYPES, f"precision is {self.precision!r}; it must be one of {', '.join(TYPES)}")
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(1_000_000), metadata=UNTIL)
+    radius: float = field(default=10.0, metadata=BALL)
+    loss: LossFunction = field(default_factory=Logistic, metadata=LOSS)
+    rate: float = field(default=0.1, metadata=RATE)
+    batch: int = field(default=128, metadata=BATCH)
+    check: Literal["step", "epoch"] = field(default="step", metadata=option("How often to look at the ball."))
+    inside: bool = field(
+        default=True, metadata=option("End with the last iterate inside the ball, or else with the first outside.")
+    )
+    biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
+    precision: Literal["float64", "float32"] = field(default="float64", metadata=PRECISION)
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "lazy training")

@@ -2,25 +2,26 @@
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from brittle.common.errors import require
+from brittle.common.parts import by_name, check_fields, option
 
 
 @dataclass(frozen=True)
 class LossFunction(ABC):
     """ℓ(q) of the margins q (n,); the total is their sum, or their mean."""
 
-    reduction: Literal["mean", "sum"] = "mean"  # of the losses
+    name: ClassVar[str]  # what the command line calls it
+
+    reduction: Literal["mean", "sum"] = field(default="mean", metadata=option("Of the examples' losses."))
 
     def __post_init__(self) -> None:
-        known = self.reduction in ("mean", "sum")
-        require(known, f"reduction is {self.reduction!r}; it must be 'mean' or 'sum'")
+        check_fields(self)
 
     @abstractmethod
     def log_values(self, q: Tensor) -> Tensor:
@@ -46,6 +47,8 @@ class LossFunction(ABC):
 class Exponential(LossFunction):
     """ℓ(q) = e^{-q}."""
 
+    name: ClassVar = "exponential"
+
     def log_values(self, q: Tensor) -> Tensor:
         return -q
 
@@ -57,6 +60,8 @@ class Exponential(LossFunction):
 class Logistic(LossFunction):
     """ℓ(q) = ln(1 + e^{-q})."""
 
+    name: ClassVar = "logistic"
+
     def log_values(self, q: Tensor) -> Tensor:
         # Beyond 18, ln ln(1 + e^{-q}) = -q - e^{-q}/2 to rounding, where ln(1 + e^{-q}) would soon underflow.
         near = q.clamp(max=18.0)
@@ -66,4 +71,5 @@ class Logistic(LossFunction):
         return functional.logsigmoid(-q)
 
 
-LOSSES: dict[str, type[LossFunction]] = {"exponential": Exponential, "logistic": Logistic}
+LOSSES = by_name((Exponential, Logistic))
+LOSS = option("The loss of a margin.", parts=LOSSES)

@@ -2,38 +2,41 @@
 
 import math
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Ending
 from brittle.common.errors import require_count, require_positive, required
+from brittle.common.parts import option
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import LARGEST_LOG_LOSS, Batches, check_finite
-from brittle.training.losses import Exponential, LossFunction
+from brittle.training.losses import LOSS, Exponential, LossFunction
 from brittle.training.objective import ModuleObjective, margins_of
+from brittle.training.options import BATCH
 from brittle.training.run import Ended, Run
-from brittle.training.stops import Loss, Stop
+from brittle.training.stops import UNTIL, Loss, Stop
 
 
 @dataclass(frozen=True)
 class Recipe(Regime):
     """SGD with batches of 5,000 and a rate of 1e-5 that grows by 1.1 every 100 iterations, until the loss is 1e-30."""
 
-    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Loss(1e-30))
-    loss: LossFunction = field(default_factory=Exponential)
-    rate: float = 1e-5
-    growth: float = 1.1  # of the rate
-    every: int = 100  # iterations
-    batch: int = 5000  # examples in an iteration
+    name: ClassVar = "recipe"
 
-    def __post_init__(self) -> None:
-        require_positive("rate", self.rate)
-        require_positive("growth", self.growth)
-        require_count("every", self.every)
-        require_count("batch", self.batch)
+    until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Loss(1e-30), metadata=UNTIL)
+    loss: LossFunction = field(default_factory=Exponential, metadata=LOSS)
+    rate: float = field(default=1e-5, metadata=option("Size of the first steps.", check=require_positive))
+    growth: float = field(
+        default=1.1, metadata=option("Factor of the rate, every --every steps.", check=require_positive)
+    )
+    every: int = field(
+        default=100, metadata=option("Steps from one raise of the rate to the next.", check=require_count)
+    )
+    batch: int = field(default=5000, metadata=BATCH)
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         objective = ModuleObjective(network, data)

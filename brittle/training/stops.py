@@ -10,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.common.errors import InputError, require, require_between, require_count, require_positive
+from brittle.common.parts import option
 from brittle.networks.base import Network
 
 
@@ -269,3 +270,11 @@ def parse_stops(texts: str | Iterable[str]) -> tuple[Stop, ...]:
 def _whole(name: str, value: float) -> int:
     require(value == int(value) if math.isfinite(value) else False, f"{name} is {value!r}; it must be a whole number")
     return int(value)
+
+
+UNTIL = option(
+    "loss=1e-30, log_loss=-1e4, margin=0.3, accuracy=1, margin_stalls=1e-3, steps=1000 or seconds=60; may be given "
+    "several times, and the first that is reached ends the training.",
+    kind=list[str],
+    read=lambda texts, given: parse_stops(texts),
+)

@@ -9,7 +9,7 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget, in_batches
-from brittle.auditing.remedies import REMEDIES, Patient
+from brittle.auditing.remedies import PARTS, Patient
 from brittle.auditing.treatment import Treatment, best
 from brittle.auditing.vulnerability import vulnerability
 from brittle.common.errors import InputError
@@ -116,12 +116,12 @@ def test_unknown_remedies_are_named(trained):
 def test_every_remedy_is_applied_or_says_why(trained, rng):
     network, data = trained
     patient = Patient(network, data, data.truth.basis, 0.5)
-    for remedy in REMEDIES.values():
+    for remedy in (part() for part in PARTS.values()):
         treated = remedy.apply(patient, rng, Budget(3.0))
         assert treated.accuracy(data.X, data.y) > 0.8
     full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
     with pytest.raises(InputError, match="span all 40 dimensions"):
-        REMEDIES["remove-off-subspace"].apply(full, rng, Budget(3.0))
+        PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
 
 
 def treatment(name, radius, accuracy):

@@ -70,7 +70,7 @@ def test_a_table_without_json_and_a_picture(files, capsys):
     ("options", "message"),
     [
         (["--method", "magic"], "--method is 'magic'"),
-        (["--method", "dual", "--gap", "1e-3"], "--gap does not apply to --method dual"),
+        (["--method", "dual", "--gap", "1e-3"], "--gap does not belong to the method dual, which takes --refined"),
         (["--method", "exact", "--gap", "0"], "gap is 0"),
         (["--plot", "picture.jpg"], "--plot is picture.jpg"),
         (["--examples", "0"], "--examples is 0"),

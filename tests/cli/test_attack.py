@@ -86,8 +86,8 @@ def test_a_table_without_json(capsys, files):
     [
         (["--attack", "nothing"], "--attack is 'nothing'"),
         (["--attack", "universal", "--direction", "up"], "--direction is 'up'"),
-        (["--direction", "examples"], "does not apply to --attack minimum-norm"),
-        (["--attack", "pgd", "--starts", "3"], "--starts does not apply"),
+        (["--direction", "examples"], "--direction does not belong to the attack minimum-norm, which takes --starts"),
+        (["--attack", "pgd", "--starts", "3"], "--starts does not belong to the attack pgd"),
         (["--subspace", "beside"], "on, off or free"),
         (["--bounds", "1", "0"], "below the highest"),
         (["--attack", "universal", "--direction", "means"], "cluster means"),

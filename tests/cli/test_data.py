@@ -3,15 +3,14 @@
 import json
 import subprocess
 import sys
-from dataclasses import fields
 
 import pytest
 import torch
 
 from brittle import InputError
 from brittle.cli import main
-from brittle.cli.settings_options import CHOICES, PARAMETERS, sampling_from, setting_from
-from brittle.settings import PARTS, Clusters, Digits, File, Gaussian, Sphere, Subspace, load_data
+from brittle.cli.sampling import SETTINGS
+from brittle.settings import Clusters, Digits, File, Gaussian, Sphere, Subspace, load_data
 
 
 def run(capsys, *arguments: str) -> dict:
@@ -141,21 +140,15 @@ def test_an_unknown_set_is_not_fetched(capsys):
 
 
 def test_settings_come_from_their_names():
-    assert setting_from("sphere", dim=3, radius=None) == Sphere(3)
-    assert setting_from("clusters", dim=9, noise=0.1) == Clusters(9, noise=0.1)
-    assert setting_from("subspace", dim=9, codimension=4, inner="gaussian") == Subspace(9, 4, Gaussian(5))
-    assert setting_from("digits", classes="3,8") == Digits((3, 8))
-    assert setting_from("file", path="a.csv", label="2", classes="no,yes") == File("a.csv", 2, None, ("no", "yes"))
+    chosen = SETTINGS.chosen
+    assert chosen("sphere", {"dim": 3}) == Sphere(3)
+    assert chosen("clusters", {"dim": 9, "noise": 0.1}) == Clusters(9, noise=0.1)
+    assert chosen("subspace", {"dim": 9, "codimension": 4, "inner": "gaussian"}) == Subspace(9, 4, Gaussian(5))
+    assert chosen("digits", {"classes": "3,8"}) == Digits((3, 8))
+    table = {"path": "a.csv", "label": "2", "classes": "no,yes"}
+    assert chosen("file", table) == File("a.csv", 2, None, ("no", "yes"))
     with pytest.raises(InputError, match="needs --dim"):
-        setting_from("sphere")
-
-
-def test_every_parameter_of_every_setting_is_an_option():
-    assert {field.name for choice in CHOICES for field in fields(PARTS[choice])} == set(PARAMETERS)
-
-
-def test_no_setting_no_sampling():
-    assert sampling_from(None, {"dim": None}) is None
+        chosen("sphere", {})
 
 
 def test_sampling_loads_nothing_that_it_does_not_need():

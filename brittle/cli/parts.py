@@ -1,0 +1,228 @@
+"""The command line of the parts, made from their classes: an option that chooses one, and the options of all."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from brittle.cli.imported import imported
+from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
+from brittle.common.errors import require
+from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters
+
+METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", bool: None, list[str]: "TEXT"}
+FAMILIES = "families"  # of a command that offers parts
+
+
+@dataclass(frozen=True)
+class Family:
+    """The parts of a folder, of which one is chosen by its name, the `default` unless given, or one as MODULE:CLASS."""
+
+    noun: str
+    base: type
+    parts: Mapping[str, type]
+    default: str | None = None
+    short: str = ""  # of the noun, for the option
+
+    @property
+    def name(self) -> str:
+        return self.short or self.noun
+
+    @property
+    def flag(self) -> str:
+        return flag_of(self.name)
+
+    @property
+    def offered(self) -> dict[str, type]:
+        """The parts that can be made from what is typed."""
+        return {name: part for name, part in self.parts.items() if _complete(part)}
+
+    @property
+    def words(self) -> str:
+        """All names, for people."""
+        return ", ".join(
+            f"{name}:{parameters(part)[AFTER_NAME].field.upper()}" if AFTER_NAME in parameters(part) else name
+            for name, part in self.offered.items()
+        )
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What Typer is told of all options of all parts, by name."""
+        return options_of(self.offered, f"Options of {self.flag}")
+
+    @property
+    def choice(self) -> Any:
+        """What Typer is told of the option that chooses."""
+        text = f"{self.words}, or your own as MODULE:CLASS."
+        return Annotated[str | None, typer.Option(self.flag, metavar="WORD", help=text)]
+
+    def chosen(self, word: str, given: Mapping[str, Any]) -> Any:
+        """The part of that name with what was typed."""
+        part, rest = self.find(word)
+        return built(part, {**given, **rest}, f"the {self.noun} {word}")
+
+    def find(self, word: str) -> tuple[type, dict[str, Any]]:
+        """The class, and what was typed behind its name."""
+        head, colon, tail = word.partition(":")
+        part = self.offered.get(head)
+        if part is not None and (not colon or AFTER_NAME in parameters(part)):
+            return part, {AFTER_NAME: tail} if colon else {}
+        require(bool(colon), f"{self.flag} is {word!r}; it must be one of {self.words}, or MODULE:CLASS")
+        return self.foreign(word), {}
+
+    def foreign(self, word: str) -> type:
+        """A class of the user's own."""
+        found = imported(self.flag, word)
+        good = isinstance(found, type) and issubclass(found, self.base) and is_dataclass(found)
+        require(good, f"{self.flag} is {word!r}, which is no dataclass that extends {self.base.__name__}")
+        assert isinstance(found, type)
+        return found
+
+
+def _complete(part: type) -> bool:
+    asked = {each.field for each in parameters(part).values()}
+    needed = {each.name for each in fields(part) if each.default is MISSING and each.default_factory is MISSING}
+    return needed <= asked
+
+
+def called(part: Any) -> str:
+    """The word that chooses a part."""
+    behind = [getattr(part, each.field) for each in parameters(type(part)).values() if each.flag == AFTER_NAME]
+    return ":".join([name_of(type(part)), *behind])
+
+
+def options_of(parts: Mapping[str, type], section: str) -> dict[str, Any]:
+    """The options of several parts; one that several have is said once, with those who have it."""
+    holders: dict[str, dict[str, Parameter]] = {}
+    for word, part in parts.items():
+        for name, each in parameters(part).items():
+            if each.flag != AFTER_NAME:
+                holders.setdefault(name, {})[word] = each
+    return {
+        name: _option(next(iter(held.values())), _help(held, len(parts)), section) for name, held in holders.items()
+    }
+
+
+def _option(each: Parameter, text: str, section: str) -> Any:
+    metavar = "WORD" if each.words else METAVARS[each.kind]
+    shown = typer.Option(each.flag, help=text, metavar=metavar, rich_help_panel=section)
+    return Annotated[each.kind | None, shown]
+
+
+def _help(holders: Mapping[str, Parameter], parts: int) -> str:
+    """flow, lazy: of the weights (float64, float32). The names are left out where every part has the option."""
+    texts: dict[str, list[str]] = {}
+    for word, each in holders.items():
+        words = f" ({', '.join(each.words)})." if each.words else "."
+        texts.setdefault(each.help.removesuffix(".") + words, []).append(word)
+    if len(texts) == 1 and len(holders) == parts:
+        return next(iter(texts))
+    return " ".join(f"{', '.join(words)}: {_lowered(text)}" for text, words in texts.items())
+
+
+def _lowered(text: str) -> str:
+    return text[0].lower() + text[1:] if text[1:2].islower() else text
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A part of the user's own and what was typed for it; stands for the word that chose it."""
+
+    word: str
+    given: Values
+
+    def __str__(self) -> str:
+        return self.word
+
+
+def with_part(family: Family) -> Callable[[Command], Command]:
+    """Gives a command the options of a family; it receives the part that they make under the family's name, or None."""
+
+    def decorate(command: Command) -> Command:
+        own = own_parameters(command)
+        own.pop(family.name)
+        options = {name: parameter(name, kind) for name, kind in family.options.items()}
+        twice = set(own) & set(options)
+        assert not twice, f"{family.flag} has options that the command has too: {twice}"
+
+        def arguments(values: Values) -> Values:
+            given = typed(values, options)
+            return {**values, family.name: _made(family, values[family.name], given)}
+
+        chooser = {family.name: parameter(family.name, family.choice, family.default)}
+        wrapped = offering(command, {**chooser, **options, **own}, arguments)
+        setattr(wrapped, FAMILIES, (family, *getattr(command, FAMILIES, ())))
+        return wrapped
+
+    return decorate
+
+
+def typed(values: Values, names: Iterable[str]) -> Values:
+    """Takes what was typed for these options out of the values."""
+    found = {name: values.pop(name) for name in names}
+    return {name: value for name, value in found.items() if value is not None and value != []}
+
+
+def _made(family: Family, word: str | Foreign | None, given: Values) -> Any:
+    if isinstance(word, Foreign):
+        return family.chosen(word.word, {**given, **word.given})
+    if word is not None:
+        return family.chosen(word, given)
+    require(not given, f"{', '.join(map(flag_of, given))} needs {family.flag}")
+    return None
+
+
+class PartsCommand(TyperCommand):
+    """Lists the options of each family under a heading, and offers those of a class that is named as MODULE:CLASS."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        foreign = {}
+        for family in getattr(self.callback, FAMILIES, ()):
+            word = _word_after(family.flag, args)
+            if word is not None and word.partition(":")[0] not in family.offered and ":" in word:
+                foreign[family.name] = word, self._offer(family, word)
+        rest: list[str] = super().parse_args(ctx, args)
+        for name, (word, names) in foreign.items():
+            ctx.params[name] = Foreign(word, typed(ctx.params, names))
+        return rest
+
+    def _offer(self, family: Family, word: str) -> list[str]:
+        """Take the options of a foreign part in, in the place of the family's own of the same names."""
+        options = options_of({word: family.foreign(word)}, f"Options of {word}")
+        kept = [each for each in self.params if each.name not in options or each.name not in family.options]
+        twice = {each.name for each in kept} & set(options)
+        require(not twice, f"{family.flag} {word} has the option {', '.join(map(flag_of, twice))}, as the command has")
+        self.params = kept + _click_options(options)
+        return list(options)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """As Typer does it, in sections."""
+        sections: dict[str, list[Any]] = {}
+        for each in self.get_params(ctx):
+            record = each.get_help_record(ctx)
+            if record is not None:
+                usual = "Arguments" if each.param_type_name == "argument" else "Options"
+                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
+        first = [name for name in ("Arguments", "Options") if name in sections]
+        for name in [*first, *(name for name in sections if name not in first)]:
+            with formatter.section(name):
+                formatter.write_dl(sections[name])
+
+
+def _word_after(flag: str, arguments: list[str]) -> str | None:
+    for place, each in enumerate(arguments):
+        if each.startswith(f"{flag}="):
+            return each.removeprefix(f"{flag}=")
+        if each == flag and place + 1 < len(arguments):
+            return arguments[place + 1]
+    return None
+
+
+def _click_options(options: Mapping[str, Any]) -> list[Any]:
+    """What Typer makes of these options."""
+    app = typer.Typer(add_completion=False)
+    app.command()(offering(lambda: None, {name: parameter(name, kind) for name, kind in options.items()}, dict))
+    return list(typer.main.get_command(app).params)

@@ -1,0 +1,124 @@
+"""Every command that takes a network takes --architecture and --shape, and loads it in one place."""
+
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from torch import nn
+
+from brittle import cli
+from brittle.cli import COMMANDS, load, main
+from brittle.cli.models import SHARED, NetworkArgument, with_networks
+from brittle.settings import Data, save_data
+
+FILES = sorted(Path(cli.__file__).parent.glob("*.py"))
+TAKING = {"attack", "audit", "certify", "check", "harden", "kkt", "train"}
+MODULE = """
+from torch import nn
+
+
+class Net(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, {outputs}))
+"""
+
+
+def names(path: Path) -> set[str]:
+    """Every name that a file mentions."""
+    tree = ast.walk(ast.parse(path.read_text()))
+    return {node.id for node in tree if isinstance(node, ast.Name)}
+
+
+def commands():
+    """Every command with its options, those of groups too."""
+    for name in COMMANDS:
+        command = load(name)
+        for each in getattr(command, "commands", {name: command}).values():
+            yield name, {option.name for option in each.params}
+
+
+def test_networks_are_loaded_in_one_place():
+    assert {path.stem for path in FILES if "load_network" in names(path)} == {"models"}
+    assert {path.stem for path in FILES if {"NetworkFile", "NetworkArgument"} & names(path)} - {"models"} == TAKING
+
+
+def test_every_command_that_takes_a_network_has_the_shared_options():
+    assert {name for name, options in commands() if set(SHARED) <= options} == TAKING
+
+
+def test_a_command_without_the_shared_options_is_no_command():
+    def command(network: NetworkArgument) -> None: ...
+
+    for given in (command, with_networks(command)):
+        app = typer.Typer()
+        app.command()(given)
+        if given is command:
+            with pytest.raises(RuntimeError, match="NetworkFile"):
+                typer.main.get_command(app)
+        else:
+            assert set(SHARED) <= {option.name for option in typer.main.get_command(app).params}
+
+
+@pytest.fixture
+def files(tmp_path, rng, monkeypatch):
+    """A convolution as a state dict, one logit, which is right on its data."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_one.py").write_text(MODULE.format(outputs=1))
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, 1)).double()
+    torch.save(module.state_dict(), "conv.pt")
+    X = torch.randn(6, 12, generator=rng, dtype=torch.float64)
+    y = torch.where(module(X.view(6, 1, 3, 4))[:, 0] > 0, 1.0, -1.0).double()
+    save_data(Data(X, y.detach()), "data.npz")
+    return tmp_path
+
+
+SHAPED = ["--architecture", "mine_one:Net", "--shape", "1,3,4"]
+QUICK = {
+    "attack": ["attack", "conv.pt", "--data", "data.npz"],
+    "certify": ["certify", "conv.pt", "--data", "data.npz", "--method", "lipschitz", "--constant", "spectral"],
+    "check": ["check", "vardi2022/4.1", "--net", "conv.pt", "--data", "data.npz"],
+    "harden": ["harden", "conv.pt", "--data", "data.npz", "--remedy", "weight-decay", "--out", "hard.pt"],
+    "kkt": ["kkt", "conv.pt", "--data", "data.npz"],
+    "train": ["train", "--data", "data.npz", "--network", "conv.pt", "--until", "steps=2"],
+}
+REFUSED = {"check", "kkt"}  # what they compute needs two dense layers, and they say so
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_convolution_goes_wherever_a_network_goes(name, files, capsys):
+    short = ["--budget", "5"] if name == "harden" else []
+    assert main([*QUICK[name], *SHAPED, *short, "--json", "-"]) == (2 if name in REFUSED else 0)
+    seen = capsys.readouterr()
+    if name in REFUSED:
+        assert "two" in seen.err
+        assert "layer" in seen.err
+        assert seen.err.count("\n") == 1
+    else:
+        assert json.loads(seen.out)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_without_its_architecture_it_is_refused(name, files, capsys):
+    assert main(QUICK[name]) == 2
+    assert "conv.pt" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ([*QUICK["attack"], "--architecture", "Net"], "--architecture is 'Net'; MODULE:CLASS is needed"),
+        ([*QUICK["attack"], "--architecture", "gone:Net"], "--architecture gone:Net cannot be imported"),
+        ([*QUICK["attack"], "--architecture", "mine_one:nn"], "--architecture mine_one:nn cannot be built"),
+        ([*QUICK["certify"], "--shape", "one"], "--shape is 'one'"),
+        (["train", "--data", "data.npz", "--shape", "1,3,4"], "--shape was given without a network"),
+        (["check", "vardi2022/4.1", "--architecture", "mine_one:Net"], "--architecture was given without a network"),
+    ],
+)
+def test_mistakes_end_in_one_line(arguments, line, files, capsys):
+    assert main(arguments) == 2
+    seen = capsys.readouterr()
+    assert line in seen.err
+    assert seen.err.count("\n") == 1
