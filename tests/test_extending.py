@@ -1,19 +1,52 @@
 """The page on parts of one's own, run from top to bottom as a stranger's file would be."""
 
 import importlib
+import json
 import re
 from pathlib import Path
+
+import pytest
+
+from brittle.cli import main
+from brittle.networks import load_network
 
 PAGE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
 
 
-def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
+def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     assert len(blocks) == 6
     file = tmp_path / "strangers_parts.py"
     file.write_text("\n\n".join(blocks))
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("strangers_parts")
+    capsys.readouterr()
     assert module.verdict.verdict.value == "confirmed"
     assert {treatment.name for treatment in module.audit.remedies} == {"wider", "remove-off-subspace"}
     assert len(module.figure.points) == 9
+    on_the_command_line(tmp_path, capsys)
+
+
+def on_the_command_line(folder, capsys):
+    """The same classes as MODULE:CLASS, with their fields as options."""
+    data, net, hard = (str(folder / name) for name in ("data.npz", "net.npz", "hard.npz"))
+
+    def run(*arguments: str) -> dict:
+        assert main([*arguments, "--json", "-"]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    moons = ["--setting", "strangers_parts:Moons", "--noise", "0.05", "--examples", "20"]
+    assert run("data", "sample", *moons, "--out", data)["dim"] == 2
+    run("train", "--data", data, "--width", "30", "--until", "log_loss=-3", "--out", net)
+    mean = ["attack", net, "--data", data, "--attack", "strangers_parts:TowardsTheMean", "--share"]
+    near, far = (run(*mean, share)["norms"] for share in ("0.25", "0.5"))
+    assert [2 * norm for norm in near] == pytest.approx(far)
+    assert run("certify", net, "--data", data, "--method", "strangers_parts:GlobalLipschitz")["smallest_lower"] > 0
+    wider = ["harden", net, "--data", data, "--remedy", "strangers_parts:Wider", "--times", "3", "--out", hard]
+    assert run(*wider)["name"] == "wider"
+    assert load_network(hard).width == 90
+    assert main([*mean, "0.5", "--starts", "3"]) == 2
+    wrong = "--starts does not belong to the attack strangers_parts:TowardsTheMean, which takes --share"
+    assert wrong in capsys.readouterr().err
+    assert main(["data", "sample", "--setting", "strangers_parts:Moons", "--noise", "-1", "--examples", "4"]) == 2
+    assert "noise is -1.0" in capsys.readouterr().err

@@ -10,7 +10,7 @@ from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.models import NetworkArgument, require_format, with_networks
 from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
-from brittle.common.errors import required
+from brittle.common.errors import require, required
 from brittle.networks import Network, save_network
 from brittle.networks.store import SUFFIXES
 from brittle.settings import load_data
@@ -42,6 +42,7 @@ def run(
     require_format(subject, out)
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
+    require(len(found.remedies) > 0, f"--budget is {budget:g}; time ran out before the remedy: give it more")
     treatment = found.remedies[0]
     hardened = required(treatment.network if treatment.applied else None, f"{called(remedy)}: {treatment.reason}")
     deliver(lambda: _save(hardened, out), lambda: emit(treatment.to_json(), json))

@@ -116,8 +116,8 @@ def _help(holders: Mapping[str, Parameter], parts: int) -> str:
     """flow, lazy: of the weights (float64, float32). The names are left out where every part has the option."""
     texts: dict[str, list[str]] = {}
     for word, each in holders.items():
-        words = f" ({', '.join(each.words)})." if each.words else "."
-        texts.setdefault(each.help.removesuffix(".") + words, []).append(word)
+        text = f"{each.help.removesuffix('.')} ({', '.join(each.words)})." if each.words else each.help
+        texts.setdefault(text, []).append(word)
     if len(texts) == 1 and len(holders) == parts:
         return next(iter(texts))
     return " ".join(f"{', '.join(words)}: {_lowered(text)}" for text, words in texts.items())

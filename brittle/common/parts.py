@@ -186,7 +186,7 @@ def built(part: type[Part], given: Given, called: str) -> Part:
 def _held(field: Field[Any], kind: type | None, given: Given, called: str) -> Any:
     """The part in a field: of that kind, the usual one unless named, and as the usual one is where nothing is given."""
     factory = field.default_factory
-    usual = field.default if factory is MISSING else factory()
+    usual: Any = field.default if factory is MISSING else factory()
     kind = type(usual) if kind is None else kind
     typed = {parameters(kind)[name].field for name in given if name in parameters(kind)}
     kept = {each.name for each in fields(kind)} & {each.name for each in fields(usual)} - typed
