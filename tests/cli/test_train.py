@@ -51,7 +51,10 @@ def test_the_files_hold_what_the_result_says(capsys, tmp_path):
         "--regime lazy --init lazy --ball 1 --batch 3",
         "--regime adversarial --init lazy --until steps=2 --budget 0.1 --ball 10 --inner-steps 2 --project step",
         "--regime flow --until log_loss=-1 --pair heun --tolerance 1e-2 --no-span --precision float32",
-        "--regime flow --until steps=3 --in-span",
+        "--regime flow --until steps=3 --in-span --train-biases",
+        "--regime descent --until steps=5 --decay 0.01 --no-squared",
+        "--regime lazy --init lazy --init-scale-biases --ball 0.1 --batch 3 --no-inside --check epoch",
+        "--regime adversarial --init lazy --until steps=2 --inner-steps 2 --inner-rate 0.1 --no-normalised",
     ],
 )
 def test_every_regime_runs(capsys, arguments):
@@ -78,6 +81,8 @@ def test_deep_networks(capsys, tmp_path):
         ("--loss hinge", "--loss is 'hinge'"),
         ("--width many", "--width is 'many'"),
         ("--init zeros", "--init is 'zeros'"),
+        ("--init lazy --init-beta 2", "--init-beta does not belong to the initialisation lazy"),
+        ("--regime recipe --train-biases", "--train-biases does not belong to the regime recipe, which takes --until"),
         ("--resume", "--resume needs --out or --checkpoint"),
         ("--out absent/net.npz", "does not exist"),
         ("--data nothing.npz", "either --setting or --data"),
