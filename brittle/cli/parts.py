@@ -134,9 +134,6 @@ class Foreign:
     word: str
     given: Values
 
-    def __str__(self) -> str:
-        return self.word
-
 
 def with_part(family: Family) -> Callable[[Command], Command]:
     """Gives a command the options of a family; it receives the part that they make under the family's name, or None."""
