@@ -15,11 +15,12 @@ import numpy as np
 import torch
 
 from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
-from brittle.certificates.base import Claim, Question
+from brittle.certificates.base import Example, LowerBound
+from brittle.certificates.cholesky import Factor
+from brittle.certificates.dual_bound import proven_radius
+from brittle.certificates.dual_start import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.layers import spectral_norm
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
-from brittle.certificates.rounding import proven_radius
+from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.certificates.saddle import Saddle
 from brittle.common.threads import one_thread
 from brittle.margin import solve
@@ -41,26 +42,26 @@ class SdpCrown(Certificate):
 
     evaluations: int = 14
 
-    def prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> LowerBound:
         assert isinstance(network, TwoLayer)
         W, b, v, c = (each.numpy() for each in (network.W, network.b, network.v[None], network.c[None]))
         rows, nothing = np.zeros(network.width, dtype=np.int64), np.zeros((1, 0))
         # Neurons as they are: one κ for all depends on their scales.
         margins = TwoLayerMargins(W, rows, b, v, c, np.arange(network.width), nothing, nothing[0])
-        return lambda question: min(rival.unit * self._radius(rival) for rival in margins.rivals(question))
+        return lambda example: min(rival.unit * self._radius(rival) for rival in margins.rivals(example))
 
     def _radius(self, rival: Rival) -> float:
-        local = rival.local
-        kinds, start = initial_kinds(local), first_iterate(local, rival.start)
-        N = local.c < 0
-        size = max(spectral_norm(local.W[N]) ** 2, 1e-300)
+        model = rival.model
+        kinds, start = initial_kinds(model), first_iterate(model, rival.start)
+        N = model.c < 0
+        size = max(spectral_norm(model.W[N]) ** 2, 1e-300)
         best = 0.0
 
         def value(share: float) -> float:
             nonlocal best
-            saddle = Saddle(local, kinds, np.where(N, share / size, 0.0))
-            saddle.A = (1 - share) * np.eye(local.W.shape[1])
-            saddle.L = np.sqrt(1 - share) * np.eye(local.W.shape[1])
+            saddle = Saddle(model, kinds, np.where(N, share / size, 0.0))
+            saddle.A = (1 - share) * np.eye(model.W.shape[1])
+            saddle.L = Factor(np.sqrt(1 - share) * np.eye(model.W.shape[1]))
             found = saddle.solve(start, rounds=3, steps=6, tolerance=1e-5).value
             best = max(best, found)
             return found
@@ -77,7 +78,7 @@ class SdpCrown(Certificate):
                 low, left, at_left = left, right, at_right
                 right = low + golden * (high - low)
                 at_right = value(right)
-        return float(min(local.ball, np.sqrt(2 * best)))
+        return float(min(model.ball, np.sqrt(2 * best)))
 
 
 @dataclass(frozen=True)
@@ -217,13 +218,13 @@ def rounding_loss() -> None:
         margins = TwoLayerMargins.of(network, "dual")
         losses = []
         for x, y in zip(data.X, data.y, strict=True):
-            question = Question(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
-            (rival,) = margins.rivals(question)
-            local = rival.local
-            solved = refine(closed_form(local, first_iterate(local, rival.start)), local.ball)
-            plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / local.stretch
-            proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
-            losses += [1 - proven / plain] if plain < local.ball else []
+            example = Example(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
+            (rival,) = margins.rivals(example)
+            model = rival.model
+            solved = refine(closed_form(model, first_iterate(model, rival.start)), model.ball)
+            plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / model.stretch
+            proven = proven_radius(solved.saddle.model, solved.saddle.dual_point(solved.iterate))
+            losses += [1 - proven / plain] if plain < model.ball else []
         print(f"width {width:5d}, d={dim:4d}: {np.median(losses):9.1e}{max(losses):9.1e} on {len(losses)} examples")
 
 

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
-from brittle.certificates.local import Array, Local, Span, localise
-from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, trim
-from brittle.certificates.rounding import never_flips, proven_radius
-from brittle.certificates.signs import agreed_signs
+from brittle.certificates.dual_bound import never_flips, proven_radius
+from brittle.certificates.dual_start import Solved, closed_form, first_iterate, initial_kinds, trim
+from brittle.certificates.neighbourhood import Array, LocalModel, Span, localise
+from brittle.certificates.settled_signs import settled_signs
 from brittle.networks import TwoLayer
 from tests.certificates.reference import Proof, neurons
 
@@ -22,32 +22,32 @@ def confirm(seed: int) -> str:
     x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
     exactly = *_near_one(network, y), x
     with np.errstate(all="ignore"):
-        local = localise(Span.of(exactly[0]), *exactly, ball=1.5)
-        if never_flips(local, initial_kinds(local)):
+        model = localise(Span.of(exactly[0]), *exactly, ball=1.5)
+        if never_flips(model, initial_kinds(model)):
             return "nothing to prove"
-        solved = closed_form(local, first_iterate(local, np.zeros(local.W.shape[1])))
-        return _confirm(exactly, local, solved)
+        solved = closed_form(model, first_iterate(model, np.zeros(model.W.shape[1])))
+        return _confirm(exactly, model, solved)
 
 
-def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
+def _confirm(exactly: tuple[Any, ...], model: LocalModel, solved: Solved) -> str:
     point = solved.saddle.dual_point(solved.iterate)
-    radius = proven_radius(local, point)
+    radius = proven_radius(model, point)
     if radius == 0:
         return "zero"
-    ball = min(local.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
-    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, ball)
+    ball = min(model.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
+    proof, signs = Proof.of(*exactly, model, point), settled_signs(model, point, ball)
     if not proof.holds(radius):
         return "refuted"
     if not signs.any():
         return "confirmed"
-    settled = {neuron: int(sign) for neuron, sign in zip(neurons(*exactly, local), signs, strict=True) if sign}
+    settled = {neuron: int(sign) for neuron, sign in zip(neurons(*exactly, model), signs, strict=True) if sign}
     if not all(proof.settles(neuron, sign, ball) for neuron, sign in settled.items()):
         return "refuted"
     smaller = trim(solved, ball)
-    again = closed_form(smaller.saddle.local, smaller.iterate)
-    local, point = again.saddle.local, again.saddle.dual_point(again.iterate)
-    holds = never_flips(local, point.kinds) or Proof.of(*exactly, local, point, settled).holds(
-        proven_radius(local, point)
+    again = closed_form(smaller.saddle.model, smaller.iterate)
+    model, point = again.saddle.model, again.saddle.dual_point(again.iterate)
+    holds = never_flips(model, point.kinds) or Proof.of(*exactly, model, point, settled).holds(
+        proven_radius(model, point)
     )
     return "confirmed with signs" if holds else "refuted"
 

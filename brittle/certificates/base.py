@@ -75,7 +75,7 @@ class Bounds(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class Example:
     """One rightly classified example x (dim,) with label y; no flip needs to be looked for outside the ball.
 
     `flip` (dim,) is a known one, or zero; `shorten` tries directions (k, dim) and returns the shortest flip known.
@@ -89,7 +89,7 @@ class Question:
     shorten: Callable[[Tensor], float]
 
 
-Claim = Callable[[Question], float]
+LowerBound = Callable[[Example], float]
 
 
 class Certificate(ABC):
@@ -133,8 +133,8 @@ class Certificate(ABC):
         return record.bounds(self.method, self._gap)
 
     @abstractmethod
-    def prepare(self, network: Network) -> Claim:
-        """What is shared by all examples; the claim is a radius that no flip of the question's ball undercuts."""
+    def prepare(self, network: Network) -> LowerBound:
+        """What is shared by all examples; the claim is a radius that no flip of the example's ball undercuts."""
 
     @property
     def _gap(self) -> float:
@@ -155,12 +155,12 @@ class _Record:
         self.lower = torch.zeros_like(self.upper)
         self.seconds = torch.full_like(self.upper, share)
 
-    def judge(self, row: int, claim: Claim) -> None:
-        question = self._question(row)
-        if not (question.margin > 0 and question.ball > SHORTEST):
+    def judge(self, row: int, claim: LowerBound) -> None:
+        example = self._question(row)
+        if not (example.margin > 0 and example.ball > SHORTEST):
             return
         started = time.perf_counter()
-        radius = claim(question)
+        radius = claim(example)
         self.seconds[row] += time.perf_counter() - started
         radius = radius if radius > SHORTEST else 0.0
         upper = float(self.upper[row])
@@ -205,14 +205,14 @@ class _Record:
             self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips, tuple(reason)
         )
 
-    def _question(self, row: int) -> Question:
+    def _question(self, row: int) -> Example:
         ball = min(float(self.upper[row]), self.cap)
 
         def shorten(directions: Tensor) -> float:
             return self._shorten(row, directions)
 
         X, y = self.data.X, self.data.y
-        return Question(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten)
+        return Example(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten)
 
     def _shorten(self, row: int, directions: Tensor) -> float:
         """Follow exact rays, and keep the shortest perturbation that is measured to flip."""

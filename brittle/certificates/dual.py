@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, refine, trim
-from brittle.certificates.rounding import never_flips, proven_radius
+from brittle.certificates.base import Certificate, Example, LowerBound
+from brittle.certificates.dual_bound import never_flips, proven_radius
+from brittle.certificates.dual_start import Solved, closed_form, first_iterate, initial_kinds, refine, trim
+from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.networks import Network
 
 
@@ -20,26 +20,26 @@ class Dual(Certificate):
 
     refined: bool = False
 
-    def prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> LowerBound:
         margins = TwoLayerMargins.of(network, self.method)
-        return lambda question: self._claim(margins, question)
+        return lambda example: self._claim(margins, example)
 
-    def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
-        return min((rival.unit * self._radius(rival) for rival in margins.rivals(question)), default=np.inf)
+    def _claim(self, margins: TwoLayerMargins, example: Example) -> float:
+        return min((rival.unit * self._radius(rival) for rival in margins.rivals(example)), default=np.inf)
 
     def _radius(self, rival: Rival) -> float:
-        local = rival.local
-        if never_flips(local, initial_kinds(local)):
-            return local.ball
-        enough = 0.5 * local.reach**2 * 1.001
-        solved = closed_form(local, first_iterate(local, rival.start), enough=enough)
+        model = rival.model
+        if never_flips(model, initial_kinds(model)):
+            return model.ball
+        enough = 0.5 * model.reach**2 * 1.001
+        solved = closed_form(model, first_iterate(model, rival.start), enough=enough)
         solved = self._improve(solved, rival.shorten(solved.point), enough)
         rival.shorten(solved.point)
-        return proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
+        return proven_radius(solved.saddle.model, solved.saddle.dual_point(solved.iterate))
 
     def _improve(self, solved: Solved, radius: float, enough: float) -> Solved:
         if self.refined:
             return refine(solved, radius, enough=enough)
         solved = trim(solved, radius)
-        found = closed_form(solved.saddle.local, solved.iterate, enough=enough)
+        found = closed_form(solved.saddle.model, solved.iterate, enough=enough)
         return found if found.iterate.value > solved.iterate.value else solved

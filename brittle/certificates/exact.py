@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
-from brittle.certificates.rounding import never_flips
-from brittle.certificates.tree import Tree
+from brittle.certificates.base import Certificate, Example, LowerBound
+from brittle.certificates.branch_and_bound import Tree
+from brittle.certificates.dual_bound import never_flips
+from brittle.certificates.dual_start import closed_form, first_iterate, initial_kinds, refine
+from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.common.errors import require_between, require_positive
 from brittle.networks import Network
 
@@ -32,20 +32,20 @@ class Exact(Certificate):
     def _gap(self) -> float:
         return self.gap * (1 + 1e-6)
 
-    def prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> LowerBound:
         margins = TwoLayerMargins.of(network, self.method)
-        return lambda question: self._claim(margins, question)
+        return lambda example: self._claim(margins, example)
 
-    def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
+    def _claim(self, margins: TwoLayerMargins, example: Example) -> float:
         deadline = time.perf_counter() + self.seconds
-        return min((rival.unit * self._radius(rival, deadline) for rival in margins.rivals(question)), default=np.inf)
+        return min((rival.unit * self._radius(rival, deadline) for rival in margins.rivals(example)), default=np.inf)
 
     def _radius(self, rival: Rival, deadline: float) -> float:
-        local = rival.local
-        if never_flips(local, initial_kinds(local)):
-            return local.ball
-        enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
-        depth = 0.1 * self.gap * float(local.values(np.zeros(len(local.q))))
-        solved = closed_form(local, first_iterate(local, rival.start), enough)
+        model = rival.model
+        if never_flips(model, initial_kinds(model)):
+            return model.ball
+        enough = 0.5 * (model.reach * (1 - 0.5 * self.gap)) ** 2
+        depth = 0.1 * self.gap * float(model.values(np.zeros(len(model.q))))
+        solved = closed_form(model, first_iterate(model, rival.start), enough)
         solved = refine(solved, rival.shorten(solved.point) * (1 - self.gap), min(1e-4, self.gap), enough)
         return Tree(self.gap, depth, deadline, rival.shorten).grow(solved)

@@ -11,9 +11,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.base import Certificate, Example, LowerBound
 from brittle.certificates.layers import Layers, Margins
-from brittle.certificates.local import UNDERFLOW, UNIT, gamma
+from brittle.certificates.neighbourhood import UNDERFLOW, UNIT, gamma
 from brittle.certificates.scales import SQUARES
 from brittle.common.errors import require_count
 from brittle.networks import Network
@@ -34,13 +34,13 @@ class Relaxation(Certificate):
         require_count("halvings", self.halvings)
         require_count("steps", self.steps, least=0)
 
-    def prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> LowerBound:
         layers = Layers.of(network, self.method)
-        return lambda question: self._claim(layers.around(question.x, question.ball, question.y), question)
+        return lambda example: self._claim(layers.around(example.x, example.ball, example.y), example)
 
-    def _claim(self, margins: Margins, question: Question) -> float:
+    def _claim(self, margins: Margins, example: Example) -> float:
         unit = 2.0 ** (margins.exponent - 1)
-        return unit * (2 * self._radius(margins, 0.5 * question.ball / unit))
+        return unit * (2 * self._radius(margins, 0.5 * example.ball / unit))
 
     def _radius(self, margins: Margins, ball: float) -> float:
         low, high = 0.0, ball

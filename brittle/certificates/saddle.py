@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import Local
-from brittle.certificates.rounding import ACTIVE, CONCAVE, INACTIVE, LARGEST, DualPoint
+from brittle.certificates.cholesky import factor, gram, remainder
+from brittle.certificates.dual_bound import ACTIVE, CONCAVE, INACTIVE, LARGEST, DualPoint
+from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.scales import Array
-from brittle.certificates.symmetric import factor, gram, remainder, solve
 
 STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖², in the first rounds
 STIFFEST = 1e5  # times that, in late ones
@@ -48,17 +48,17 @@ class Saddle:
     is always that for margin ≤ 0.
     """
 
-    def __init__(self, local: Local, kinds: NDArray[np.int8], kappa: Array, depth: float = 0.0) -> None:
-        self.local, self.kinds, self.kappa = local, kinds, kappa
+    def __init__(self, model: LocalModel, kinds: NDArray[np.int8], kappa: Array, depth: float = 0.0) -> None:
+        self.model, self.kinds, self.kappa = model, kinds, kappa
         self.N, self.K = np.flatnonzero(kinds == CONCAVE), np.flatnonzero(kinds != CONCAVE)
-        self.a, self.c, self.k = local.a[self.N], local.c[self.N], kappa[self.N]
-        self.A = remainder(local.W[self.N], self.k)
+        self.a, self.c, self.k = model.a[self.N], model.c[self.N], kappa[self.N]
+        self.A = remainder(model.W[self.N], self.k)
         self.L = factor(self.A)
-        self.beta, self.depth = local.beta - local.error, depth
+        self.beta, self.depth = model.beta - model.error, depth
         kinds_K = kinds[self.K]
         self.low = np.where(kinds_K == ACTIVE, -np.inf, 0.0)
-        self.c_K = np.where(kinds_K == INACTIVE, np.inf, local.c[self.K])
-        self.stiff = STIFFNESS / np.maximum(local.sizes[self.K] ** 2, 1e-300)
+        self.c_K = np.where(kinds_K == INACTIVE, np.inf, model.c[self.K])
+        self.stiff = STIFFNESS / np.maximum(model.sizes[self.K] ** 2, 1e-300)
 
     @property
     def feasible(self) -> bool:
@@ -89,12 +89,12 @@ class Saddle:
 
     def evaluate(self, mu: float, slopes: Array) -> Iterate:
         """F(μ, g, κ) in plain floating point, and its minimising ε."""
-        local, g, C = self.local, slopes[self.N], mu * self.c
+        model, g, C = self.model, slopes[self.N], mu * self.c
         assert self.L is not None
-        p = mu * local.q + slopes @ local.W
-        x = solve(self.L, p)
+        p = mu * model.q + slopes @ model.W
+        x = self.L.solve(p)
         bent = np.minimum(-(g**2) / (2 * self.k), C * self.a - (g - C) ** 2 / (2 * self.k))
-        linear, form = mu * self.beta + slopes[self.K] @ local.a[self.K] + bent.sum(), p @ x
+        linear, form = mu * self.beta + slopes[self.K] @ model.a[self.K] + bent.sum(), p @ x
         if len(self.N) == 0 and linear > 0 and form > 0:  # F is homogeneous but for its square: scale to the best
             scale = linear / form
             mu, slopes, linear, form = mu * scale, slopes * scale, linear * scale, form * scale**2
@@ -102,7 +102,7 @@ class Saddle:
         return Iterate(float(value) if mu > 0 and np.isfinite(value) else -np.inf, mu, slopes, -x)
 
     def _flips(self, point: Array) -> bool:
-        return bool(self.local.values(point) < 0)
+        return bool(self.model.values(point) < 0)
 
     def dual_point(self, found: Iterate) -> DualPoint:
         """With the ratios g/μ and κ/μ kept, a smaller μ stays feasible."""
@@ -137,20 +137,20 @@ class Saddle:
     def _newton(self, now: _Response, least: float) -> tuple[Array, float]:
         """A step in (ε, μ); `least` is a curvature in μ, without which a plateau would throw μ away."""
         moving = np.flatnonzero(now.by_input)
-        W = self.local.W[moving]
+        W = self.model.W[moving]
         H = self.A + gram(W, now.by_input[moving])
         L = factor(H)
         if L is None:
             return np.full(len(H), np.nan), np.nan
-        coupling = self.local.q + now.by_multiplier @ self.local.W
-        solved = solve(L, np.stack([now.gradient, coupling], 1))
+        coupling = self.model.q + now.by_multiplier @ self.model.W
+        solved = L.solve(np.stack([now.gradient, coupling], 1))
         curvature = float(now.bend + coupling @ solved[:, 1])
         shift = (now.slack - coupling @ solved[:, 0]) / max(curvature, least)
         return -solved[:, 0] - solved[:, 1] * shift, float(shift)
 
     def _respond(self, point: Array, mu: float, centre: Array) -> _Response:
-        local = self.local
-        z = local.a + local.W @ point
+        model = self.model
+        z = model.a + model.W @ point
         g, by_z, by_mu = np.empty_like(z), np.empty_like(z), np.empty_like(z)
         ratio, raw, high = centre[self.K], mu * centre[self.K] + self.stiff * z[self.K], mu * self.c_K
         g[self.K] = np.minimum(np.maximum(raw, self.low), high)
@@ -159,7 +159,7 @@ class Saddle:
         share = np.where(capped, self.c_K, np.where(floored, 0.0, ratio))
         by_mu[self.K] = share
         bend = (share - ratio) ** 2 @ (1 / self.stiff)
-        slack = self.beta + self.depth + local.q @ point + share @ z[self.K] - mu * bend
+        slack = self.beta + self.depth + model.q @ point + share @ z[self.K] - mu * bend
         z_N, t = z[self.N], -mu * self.c / (2 * self.k)
         middle, on = np.abs(z_N) < t, z_N >= t
         half = np.where(middle, 0.5, on)  # the part of C in the slope
@@ -168,5 +168,5 @@ class Saddle:
         by_mu[self.N] = half * self.c
         slack += self.c @ np.where(middle, (z_N + t) / 2, np.where(on, z_N, 0.0))
         bend += (self.c[middle] ** 2 / (4 * self.k[middle])).sum()
-        gradient = self.A @ point + mu * local.q + g @ local.W
+        gradient = self.A @ point + mu * model.q + g @ model.W
         return _Response(g, by_z, by_mu, gradient, np.float64(slack), np.float64(bend))

@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from brittle.certificates.local import Local
-from brittle.certificates.rounding import CONCAVE, DualPoint, feasible_slopes
+from brittle.certificates.dual_bound import CONCAVE, DualPoint, feasible_slopes
+from brittle.certificates.neighbourhood import LocalModel
 
 STRICT = 1e-5  # a region counts only if the margin gets this far below zero in it
 
@@ -61,13 +61,13 @@ class Proof:
     A: list
 
     @classmethod
-    def of(cls, W, b, c, c0, x, local: Local, point: DualPoint, settled=None):
+    def of(cls, W, b, c, c0, x, model: LocalModel, point: DualPoint, settled=None):
         """`settled` {neuron: sign}: those that are left out because of an earlier proof."""
-        kept = neurons(W, b, c, c0, x, local, settled or ())
+        kept = neurons(W, b, c, c0, x, model, settled or ())
         W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
         mu = Fraction(point.multiplier)
         a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
-        slopes, curvatures = _placed(W, a, c, kept, local, point, settled or {})
+        slopes, curvatures = _placed(W, a, c, kept, model, point, settled or {})
         value, p = Fraction(c0), [Fraction(0)] * len(x)
         A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
         for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
@@ -91,29 +91,29 @@ class Proof:
         return z * sign > 0 and 2 * self.value - form + z**2 / own >= Fraction(radius) ** 2
 
 
-def neurons(W, b, c, c0, x, local: Local, settled=()):
+def neurons(W, b, c, c0, x, model: LocalModel, settled=()):
     """Which neurons of the network those of the local problem are: it keeps their order, and leaves out by size."""
     found, inputs, sizes = [], W @ x + b, np.linalg.norm(W, axis=1)
     for neuron in range(len(W)):
         own = inputs[neuron], c[neuron], sizes[neuron]
-        if c[neuron] != 0 and neuron not in settled and len(found) < len(local.c):
-            known = local.a[len(found)], local.c[len(found)], local.sizes[len(found)]
+        if c[neuron] != 0 and neuron not in settled and len(found) < len(model.c):
+            known = model.a[len(found)], model.c[len(found)], model.sizes[len(found)]
             found += [neuron] if np.allclose(known, own, rtol=1e-9, atol=0) else []
-    assert len(found) == len(local.c)
+    assert len(found) == len(model.c)
     return found
 
 
-def _placed(W, a, c, kept, local, point, settled):
+def _placed(W, a, c, kept, model, point, settled):
     """ĝ and κ̂ (None: a straight term) of all neurons; those that the local problem left out must be fixed."""
     slopes, curvatures = [Fraction(0)] * len(W), [None] * len(W)
-    for neuron, g, k, kind in zip(kept, feasible_slopes(local, point), point.curvatures, point.kinds, strict=True):
+    for neuron, g, k, kind in zip(kept, feasible_slopes(model, point), point.curvatures, point.kinds, strict=True):
         slopes[neuron] = Fraction(float(g))
         assert kind == CONCAVE or 0 <= slopes[neuron] <= c[neuron]
         curvatures[neuron] = Fraction(float(k)) if kind == CONCAVE else None
     for neuron in set(range(len(W))) - set(kept):
         sign = settled.get(neuron, a[neuron])
         if neuron not in settled and c[neuron] != 0:
-            assert a[neuron] ** 2 >= Fraction(local.ball) ** 2 * _dot(W[neuron], W[neuron])
+            assert a[neuron] ** 2 >= Fraction(model.ball) ** 2 * _dot(W[neuron], W[neuron])
         slopes[neuron] = c[neuron] if sign > 0 else Fraction(0)
     return slopes, curvatures
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.base import Certificate, Example, LowerBound
 from brittle.networks import Network, TwoLayer
 from brittle.settings import Data
 
@@ -19,9 +19,9 @@ class Asking(Certificate):
     def __init__(self, directions: Tensor) -> None:
         self.directions = directions
 
-    def prepare(self, network: Network) -> Claim:
-        def claim(question: Question) -> float:
-            question.shorten(self.directions)
+    def prepare(self, network: Network) -> LowerBound:
+        def claim(example: Example) -> float:
+            example.shorten(self.directions)
             return 0.0
 
         return claim

@@ -54,7 +54,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalModel:
     """For every ‖δ‖ ≤ ball: margin(x + δ) ≥ beta - error + q·ε + Σ_j c_j φ(a_j + w_j·ε), with ‖ε‖ ≤ stretch·‖δ‖.
 
     The floats W (k, r), a, c, beta, q are the model, exactly; every rounding made on the way to them is in `error`.
@@ -85,12 +85,12 @@ class Local:
         hidden = np.maximum(self.a + epsilon @ self.W.T, 0)
         return np.asarray(self.beta + epsilon @ self.q + hidden @ self.c)
 
-    def within(self, ball: float) -> "Local":
+    def within(self, ball: float) -> "LocalModel":
         """The same example in a smaller ball, where more neurons keep their sign."""
         assert ball <= self.ball
         return replace(self, ball=ball).folded(*_fixed(self.a, self.sizes, self.slips, ball * self.stretch))
 
-    def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "Local":
+    def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "LocalModel":
         """Without neurons of which it is known that they are on, or off, wherever the model is used."""
         if not (on.any() or off.any()):
             return self
@@ -146,7 +146,7 @@ class Inputs:
         """What the inputs can amount to."""
         return np.asarray(np.abs(self.a) + self.sizes * self.ball)
 
-    def margin(self, c: Array, c0: float, lost: Array | float = 0.0) -> Local:
+    def margin(self, c: Array, c0: float, lost: Array | float = 0.0) -> LocalModel:
         """c0 + Σ c_j φ(a_j + w_j·ε); c may carry one rounding of its own (a class pair), and be off by `lost`."""
         live, q = (c != 0) & ~self.off, np.zeros(self.span.coordinates.shape[1])
         lost = np.broadcast_to(lost, c.shape)[live]
@@ -160,11 +160,11 @@ class Inputs:
         ranges, on = self.ranges[live], self.on[live]
         pair = gamma(1) * (np.abs(c) @ ranges + abs(c0)) + lost @ ranges * (1 + gamma(len(c)))
         error = float(np.abs(c) @ slips * (1 + gamma(len(c))) + pair + UNDERFLOW * (1 + self.ball))
-        model = Local(rows, a, c, c0, q, error, self.ball, self.span.stretch, sizes, slips, c0 >= 0)
+        model = LocalModel(rows, a, c, c0, q, error, self.ball, self.span.stretch, sizes, slips, c0 >= 0)
         return model.folded(on, np.zeros_like(on))
 
 
-def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> Local:
+def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> LocalModel:
     """The margin c0 + Σ c_j φ(w_j·(x+δ) + b_j) around x, of numbers near 1."""
     return Inputs.of(span, W, b, x, ball).margin(c, c0)
 

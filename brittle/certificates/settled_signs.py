@@ -9,8 +9,8 @@ Only concave neurons are asked: the bound holds convex ones exactly, and would l
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import UNIT, Local, gamma, length
-from brittle.certificates.rounding import (
+from brittle.certificates.cholesky import Factor, factor, remainder
+from brittle.certificates.dual_bound import (
     ACTIVE,
     CONCAVE,
     INACTIVE,
@@ -20,54 +20,54 @@ from brittle.certificates.rounding import (
     feasible_slopes,
     proven_value,
 )
+from brittle.certificates.neighbourhood import UNIT, LocalModel, gamma, length
 from brittle.certificates.scales import Array
-from brittle.certificates.symmetric import factor, remainder, solve
 
 FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
 
 
-def agreed_signs(local: Local, point: DualPoint, radius: float) -> NDArray[np.int8]:
+def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:
     """1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0 if unknown, and if convex."""
-    signs = np.zeros(len(local.c), dtype=np.int8)
-    most, least = (radius * local.stretch) ** 2, 2 * proven_value(local, point)
+    signs = np.zeros(len(model.c), dtype=np.int8)
+    most, least = (radius * model.stretch) ** 2, 2 * proven_value(model, point)
     room = most - least + 16 * UNIT * (most + abs(least))
     if not (most > TINY and 0 < room < np.inf):
         return signs
-    z, slip, spread, likely = _ranges(local, point, room)
+    z, slip, spread, likely = _ranges(model, point, room)
     reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * UNIT)
     signs[likely] = np.where(reach > room * spread, np.sign(z), 0)
     signs[((point.kinds == ACTIVE) & (signs < 0)) | ((point.kinds == INACTIVE) & (signs > 0))] = 0
     return signs
 
 
-def _ranges(local: Local, point: DualPoint, room: float) -> tuple[Array, Array, Array, NDArray[np.intp]]:
+def _ranges(model: LocalModel, point: DualPoint, room: float) -> tuple[Array, Array, Array, NDArray[np.intp]]:
     """z at ε*, a bound on its error, and a ceiling over w·A⁻¹w, of the neurons that have a chance."""
     N = point.kinds == CONCAVE
-    dim, mu = local.W.shape[1], point.multiplier
-    kappa, g = mu * point.curvatures[N], mu * feasible_slopes(local, point)
-    trace = float(kappa @ local.sizes[N] ** 2)
-    A = remainder(local.W[N], kappa)
+    dim, mu = model.W.shape[1], point.multiplier
+    kappa, g = mu * point.curvatures[N], mu * feasible_slopes(model, point)
+    trace = float(kappa @ model.sizes[N] ** 2)
+    A = remainder(model.W[N], kappa)
     L, floor = factor(A), next((each for each in FLOORS if definite(A, trace, len(kappa), each) is not None), None)
     nobody = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.intp)
     if L is None or floor is None:
         return nobody
     # |Av - fl(Av)| ≤ slant·‖v‖: the rounding in the entries of A, and that of a product with it.
     slant = gamma(len(kappa) + 6) * (1 + trace) + gamma(dim + 4) * (dim + trace)
-    p = mu * local.q + g @ local.W
-    x = solve(L, p)
-    span, load = length(x), mu * length(local.q) + np.abs(g) @ local.sizes
+    p = mu * model.q + g @ model.W
+    x = L.solve(p)
+    span, load = length(x), mu * length(model.q) + np.abs(g) @ model.sizes
     off = length(p - A @ x) * (1 + gamma(dim)) + slant * span + gamma(len(g) + dim + 6) * (load + span)
-    z = local.a - local.W @ x
-    likely = np.flatnonzero((local.c < 0) & (z**2 > room * (local.W**2).sum(1)))  # A ⪯ I
-    W, z, size = local.W[likely], z[likely], local.sizes[likely]
+    z = model.a - model.W @ x
+    likely = np.flatnonzero((model.c < 0) & (z**2 > room * (model.W**2).sum(1)))  # A ⪯ I
+    W, z, size = model.W[likely], z[likely], model.sizes[likely]
     # The network's own z differs from the model's by `slips`: its sign is meant too.
-    slip = gamma(dim + 4) * (np.abs(local.a[likely]) + size * span) + size * off / floor + local.slips[likely]
+    slip = gamma(dim + 4) * (np.abs(model.a[likely]) + size * span) + size * off / floor + model.slips[likely]
     return z, slip, _spreads(A, L, W, size, slant, floor), likely
 
 
-def _spreads(A: Array, L: Array, W: Array, size: Array, slant: float, floor: float) -> Array:
+def _spreads(A: Array, L: Factor, W: Array, size: Array, slant: float, floor: float) -> Array:
     """Ceilings over w·A⁻¹w = 2w·v - v·Av + (w-Av)·A⁻¹(w-Av), whatever v is."""
-    V = solve(L, W.T)
+    V = L.solve(W.T)
     product, dim = A @ V, len(A)
     lengths, products = np.linalg.norm(V, axis=0), np.linalg.norm(product, axis=0)
     residual = np.linalg.norm(W.T - product, axis=0) * (1 + gamma(dim)) + slant * lengths

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.certificates.base import Question
-from brittle.certificates.local import Inputs, Local, Span
+from brittle.certificates.base import Example
+from brittle.certificates.neighbourhood import Inputs, LocalModel, Span
 from brittle.certificates.scales import (
     ABSENT,
     SMALLEST,
@@ -36,19 +36,19 @@ NORMAL = 2.0**-1000  # a float below it may have lost digits on its way
 class Rival:
     """The margin over one rival around x, in lengths of `unit`, a power of two that brings the ball near 1."""
 
-    local: Local
+    model: LocalModel
     unit: float
-    question: Question
+    example: Example
     span: Span
 
     @property
     def start(self) -> Array:
         """The attack's flip as ε."""
-        return self.span.reduce(_array(self.question.flip) / self.unit)
+        return self.span.reduce(_array(self.example.flip) / self.unit)
 
     def shorten(self, epsilon: Array) -> float:
         """Try ε as a direction, and return the length of the shortest flip known."""
-        return self.question.shorten(torch.from_numpy(self.span.lift(epsilon).copy())[None]) / self.unit
+        return self.example.shorten(torch.from_numpy(self.span.lift(epsilon).copy())[None]) / self.unit
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,19 +84,19 @@ class TwoLayerMargins:
     def span(self) -> Span:
         return Span.of(self.W)
 
-    def rivals(self, question: Question) -> Iterator[Rival]:
+    def rivals(self, example: Example) -> Iterator[Rival]:
         """The margin over each rival around x, in the ball as it is when the rival's turn comes."""
-        x = _array(question.x)
-        for signs in self._signs(question.y):
-            ball = question.shorten(question.x.new_zeros(0, len(x)))
+        x = _array(example.x)
+        for signs in self._signs(example.y):
+            ball = example.shorten(example.x.new_zeros(0, len(x)))
             exponent = math.frexp(ball)[1] - 1
             unit = 2.0**exponent
             inputs = Inputs.of(
                 self.span, self.W, shifted(self.b, -self.rows - exponent), shifted(x, -exponent), ball / unit
             )
-            yield Rival(self._margin(inputs, signs, exponent), unit, question, self.span)
+            yield Rival(self._margin(inputs, signs, exponent), unit, example, self.span)
 
-    def _margin(self, inputs: Inputs, signs: dict[int, float], exponent: int) -> Local:
+    def _margin(self, inputs: Inputs, signs: dict[int, float], exponent: int) -> LocalModel:
         """Outputs in a unit of their own: the largest term of this margin in this ball is near 1."""
         c, by = self._outputs(signs)
         c0, c0_by = self._height(signs)

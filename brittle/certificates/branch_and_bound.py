@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from brittle.certificates import curvature
-from brittle.certificates.local import Local
-from brittle.certificates.root import Solved, trim
-from brittle.certificates.rounding import ACTIVE, INACTIVE, never_flips, proven_radius
+from brittle.certificates.dual_bound import ACTIVE, INACTIVE, never_flips, proven_radius
+from brittle.certificates.dual_start import Solved, trim
+from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Saddle
 from brittle.certificates.scales import Array
 
@@ -67,44 +67,44 @@ class Tree:
         return upper * (1 - self.gap)
 
     def _child(self, parent: Branch, split: int, kind: int, upper: float) -> Branch:
-        local = parent.solved.saddle.local
+        model = parent.solved.saddle.model
         kinds, kappa = parent.solved.saddle.kinds.copy(), parent.solved.saddle.kappa.copy()
         kinds[split], kappa[split] = kind, 0.0
-        saddle = Saddle(local, kinds, kappa, self.depth)
-        if never_flips(local, kinds):
-            return Branch(replace(parent.solved, saddle=saddle), local.ball)
+        saddle = Saddle(model, kinds, kappa, self.depth)
+        if never_flips(model, kinds):
+            return Branch(replace(parent.solved, saddle=saddle), model.ball)
         start = parent.solved.iterate
         slopes = start.slopes.copy()
-        slopes[split] = start.multiplier * local.c[split] if kind == ACTIVE else 0.0
-        start = saddle.solve(replace(start, slopes=slopes), self._enough(local, upper), rounds=6, steps=6)
+        slopes[split] = start.multiplier * model.c[split] if kind == ACTIVE else 0.0
+        start = saddle.solve(replace(start, slopes=slopes), self._enough(model, upper), rounds=6, steps=6)
         return self._close(Solved(saddle, start), upper, parent.proven)
 
     def _close(self, solved: Solved, upper: float, floor: float = 0.0) -> Branch:
         """Trim and polish while it pays; what held of the branch before (`floor`) still holds."""
         for _ in range(TURNS):
-            local, value = solved.saddle.local, solved.iterate.value
-            enough = self._enough(local, upper)
-            if value >= enough or never_flips(local, solved.saddle.kinds):
+            model, value = solved.saddle.model, solved.iterate.value
+            enough = self._enough(model, upper)
+            if value >= enough or never_flips(model, solved.saddle.kinds):
                 break
             solved = self._polish(trim(solved, self._target(upper)), enough)
             if enough - solved.iterate.value > PAYS * (enough - value):
                 break
-        proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
+        proven = proven_radius(solved.saddle.model, solved.saddle.dual_point(solved.iterate))
         return Branch(solved, max(proven, floor))
 
-    def _enough(self, local: Local, upper: float) -> float:
+    def _enough(self, model: LocalModel, upper: float) -> float:
         """A value of F that closes a branch, with something left for rounding."""
-        return 0.5 * (upper * (1 - 0.5 * self.gap) * local.stretch) ** 2
+        return 0.5 * (upper * (1 - 0.5 * self.gap) * model.stretch) ** 2
 
     def _polish(self, solved: Solved, enough: float) -> Solved:
         """Curvatures for the room that was made, then tighter multipliers."""
-        saddle, now, local = solved.saddle, solved.iterate, solved.saddle.local
+        saddle, now, model = solved.saddle, solved.iterate, solved.saddle.model
         kappa, N = saddle.kappa.copy(), saddle.N
         if len(N):
-            W, z = local.W[N], local.a[N] + local.W[N] @ now.point
-            nu = self.gap * max(now.value, 1e-300) / local.W.shape[1]
+            W, z = model.W[N], model.a[N] + model.W[N] @ now.point
+            nu = self.gap * max(now.value, 1e-300) / model.W.shape[1]
             kappa[N] = curvature.newton(W, -now.multiplier * saddle.c, z, kappa[N], nu, most=MOST)
-        saddle = Saddle(local, saddle.kinds, kappa, self.depth)
+        saddle = Saddle(model, saddle.kinds, kappa, self.depth)
         rounds, steps = (8, 8) if len(N) else (40, 30)  # without free neurons this is the branch's last word
         found = saddle.solve(now, enough, rounds, steps, tolerance=0.01 * self.gap)
         # As good is enough: the new point may flip where the old one does not.
@@ -113,13 +113,13 @@ class Tree:
 
 def _loosest(solved: Solved) -> int | None:
     """The free neuron whose envelope is loosest at the relaxed point, else the one nearest to its kink."""
-    saddle, local = solved.saddle, solved.saddle.local
+    saddle, model = solved.saddle, solved.saddle.model
     free = saddle.N
     if len(free) == 0:
         return None
-    z = local.a[free] + local.W[free] @ solved.point
+    z = model.a[free] + model.W[free] @ solved.point
     t = -solved.iterate.multiplier * saddle.c / (2 * saddle.k)
     looseness = saddle.k * np.maximum(t**2 - z**2, 0)
     if looseness.max() > 0:
         return int(free[looseness.argmax()])
-    return int(free[(np.abs(z) / local.sizes[free]).argmin()])
+    return int(free[(np.abs(z) / model.sizes[free]).argmin()])

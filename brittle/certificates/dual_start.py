@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brittle.certificates import curvature
-from brittle.certificates.local import Local
-from brittle.certificates.rounding import CONCAVE, CONVEX, LARGEST
+from brittle.certificates.dual_bound import CONCAVE, CONVEX, LARGEST
+from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Iterate, Saddle
 from brittle.certificates.scales import Array
-from brittle.certificates.signs import agreed_signs
+from brittle.certificates.settled_signs import settled_signs
 
 ROOM = 0.9  # of I that the closed-form curvatures may fill
 LEVELS = 30  # of the barrier, at most
@@ -29,14 +29,14 @@ class Solved:
         return self.iterate.point
 
 
-def initial_kinds(local: Local) -> NDArray[np.int8]:
+def initial_kinds(model: LocalModel) -> NDArray[np.int8]:
     """Before any branching."""
-    return np.where(local.c < 0, CONCAVE, CONVEX).astype(np.int8)
+    return np.where(model.c < 0, CONCAVE, CONVEX).astype(np.int8)
 
 
-def first_iterate(local: Local, epsilon: Array) -> Iterate:
+def first_iterate(model: LocalModel, epsilon: Array) -> Iterate:
     """Where the margin first vanishes on the way to the attack's point, with μ from its slope there: ε = -μ∇f."""
-    way = local.values(STEPS[:, None] * epsilon)
+    way = model.values(STEPS[:, None] * epsilon)
     fallen = np.flatnonzero(way <= 0.02 * way[0])
     mu = 0.0
     if len(fallen) and fallen[0] > 0:
@@ -44,25 +44,25 @@ def first_iterate(local: Local, epsilon: Array) -> Iterate:
         epsilon = here * epsilon
         mu = float(epsilon @ epsilon / (here * slope))
     if not 0 < mu <= LARGEST:
-        gradient = local.q + (local.c * (local.a > 0)) @ local.W
+        gradient = model.q + (model.c * (model.a > 0)) @ model.W
         size = gradient @ gradient
-        most = local.reach**2 / max(float(way[0]), 1e-100)  # more than the ball can ask for
+        most = model.reach**2 / max(float(way[0]), 1e-100)  # more than the ball can ask for
         mu = min(float(way[0] / size), most) if size > 0 and way[0] > 0 else min(1.0, most)
         epsilon = -mu * gradient
-    z = local.a + local.W @ epsilon
-    return Iterate(-np.inf, mu, mu * np.where(local.c > 0, local.c * (z > 0), 0.0), epsilon)
+    z = model.a + model.W @ epsilon
+    return Iterate(-np.inf, mu, mu * np.where(model.c > 0, model.c * (z > 0), 0.0), epsilon)
 
 
-def closed_form(local: Local, start: Iterate, enough: float = np.inf) -> Solved:
+def closed_form(model: LocalModel, start: Iterate, enough: float = np.inf) -> Solved:
     """Curvatures in closed form around the start's point, then multipliers."""
-    kinds = initial_kinds(local)
+    kinds = initial_kinds(model)
     N = np.flatnonzero(kinds == CONCAVE)
-    W, kappa = local.W[N], np.zeros(len(kinds))
-    kappa[N] = curvature.closed_form(W, -start.multiplier * local.c[N], local.a[N] + W @ start.point, ROOM)
-    saddle = Saddle(local, kinds, kappa)
+    W, kappa = model.W[N], np.zeros(len(kinds))
+    kappa[N] = curvature.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, ROOM)
+    saddle = Saddle(model, kinds, kappa)
     if not saddle.feasible:  # numbers beyond any sense: curvatures whose trace is small enough
-        kappa[N] = 0.5 / (len(N) * local.sizes[N] ** 2)
-        saddle = Saddle(local, kinds, kappa)
+        kappa[N] = 0.5 / (len(N) * model.sizes[N] ** 2)
+        saddle = Saddle(model, kinds, kappa)
     return Solved(saddle, saddle.solve(start, enough, rounds=3, steps=6, tolerance=1e-5))
 
 
@@ -74,14 +74,14 @@ def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: floa
     best = now = trim(solved, radius)
     nu, last = np.inf, barrier * abs(solved.iterate.value) / len(solved.point)
     for _ in range(LEVELS):
-        local, N = now.saddle.local, now.saddle.N
+        model, N = now.saddle.model, now.saddle.N
         if len(N) == 0 or nu <= last or best.iterate.value >= enough:
             break
-        W, C, z = local.W[N], -now.iterate.multiplier * local.c[N], local.a[N] + local.W[N] @ now.point
+        W, C, z = model.W[N], -now.iterate.multiplier * model.c[N], model.a[N] + model.W[N] @ now.point
         kappa = now.saddle.kappa.copy()
         nu = max(DESCENT * min(nu, curvature.fitting_barrier(W, C, z, kappa[N])), last)
         kappa[N] = curvature.newton(W, C, z, kappa[N], nu)
-        saddle = Saddle(local, now.saddle.kinds, kappa)
+        saddle = Saddle(model, now.saddle.kinds, kappa)
         now = Solved(saddle, saddle.solve(now.iterate, enough, rounds=2, steps=4))
         best = now if now.iterate.value > best.iterate.value else best
         now = trim(now, radius)
@@ -91,10 +91,10 @@ def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: floa
 def trim(solved: Solved, radius: float) -> Solved:
     """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
     saddle, now = solved.saddle, solved.iterate
-    signs = agreed_signs(saddle.local, saddle.dual_point(now), radius)
+    signs = settled_signs(saddle.model, saddle.dual_point(now), radius)
     keep = signs == 0
     if keep.all():
         return solved
-    local = replace(saddle.local, ball=radius).folded(signs > 0, signs < 0)
-    smaller = Saddle(local, saddle.kinds[keep], saddle.kappa[keep], saddle.depth)
+    model = replace(saddle.model, ball=radius).folded(signs > 0, signs < 0)
+    smaller = Saddle(model, saddle.kinds[keep], saddle.kappa[keep], saddle.depth)
     return Solved(smaller, replace(smaller.evaluate(now.multiplier, now.slopes[keep]), point=now.point))

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.local import UNIT, Local, gamma, length
+from brittle.certificates.cholesky import Factor, factor, remainder
+from brittle.certificates.neighbourhood import UNIT, LocalModel, gamma, length
 from brittle.certificates.scales import SQUARES, Array
-from brittle.certificates.symmetric import factor, remainder, solve
 
 CONVEX, CONCAVE, ACTIVE, INACTIVE = range(4)
 LEAST = 1e-9  # σ: the smallest eigenvalue of I - M that is asked for
@@ -29,80 +29,80 @@ class DualPoint:
     kinds: NDArray[np.int8]
 
 
-def proven_radius(local: Local, point: DualPoint) -> float:
+def proven_radius(model: LocalModel, point: DualPoint) -> float:
     """No flip of the branch lies closer than this; 0 if the point proves nothing, at most the ball's radius."""
-    if never_flips(local, point.kinds):
-        return local.ball
-    value = proven_value(local, point)
+    if never_flips(model, point.kinds):
+        return model.ball
+    value = proven_value(model, point)
     if not value > TINY:
         return 0.0
-    return float(min(local.ball, np.sqrt(2 * value) / local.stretch * (1 - 8 * UNIT)))
+    return float(min(model.ball, np.sqrt(2 * value) / model.stretch * (1 - 8 * UNIT)))
 
 
-def never_flips(local: Local, kinds: NDArray[np.int8]) -> bool:
+def never_flips(model: LocalModel, kinds: NDArray[np.int8]) -> bool:
     """Whether nothing negative is left in the branch: the margin may be 0 there, but never below."""
-    return local.pure and bool((kinds[local.c < 0] == INACTIVE).all())
+    return model.pure and bool((kinds[model.c < 0] == INACTIVE).all())
 
 
-def proven_value(local: Local, point: DualPoint) -> float:
+def proven_value(model: LocalModel, point: DualPoint) -> float:
     """A floor under F(μ, g, κ) in real arithmetic, -inf if the point is not feasible."""
-    mu, g = np.float64(point.multiplier), feasible_slopes(local, point)
+    mu, g = np.float64(point.multiplier), feasible_slopes(model, point)
     if not 1 / LARGEST**4 < mu <= LARGEST:
         return -np.inf
     with np.errstate(all="ignore"):
-        linear, slip = _linear_terms(local, point, g)
-        form = _quadratic_form(local, point, g)
+        linear, slip = _linear_terms(model, point, g)
+        form = _quadratic_form(model, point, g)
         value = mu * linear - 0.5 * mu**2 * form
         slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form)) + UNDERFLOW
     return float(value - slip) if np.isfinite(value - slip) else -np.inf
 
 
-def feasible_slopes(local: Local, point: DualPoint) -> Array:
+def feasible_slopes(model: LocalModel, point: DualPoint) -> Array:
     """ĝ clipped into its interval: [0, c] where convex, (-∞, c] on an active branch, [0, ∞) on an inactive one."""
     low = np.where((point.kinds == CONVEX) | (point.kinds == INACTIVE), 0.0, -np.inf)
-    high = np.where((point.kinds == CONVEX) | (point.kinds == ACTIVE), local.c, np.inf)
+    high = np.where((point.kinds == CONVEX) | (point.kinds == ACTIVE), model.c, np.inf)
     return np.clip(point.slopes, low, high)
 
 
-def _linear_terms(local: Local, point: DualPoint, g: Array) -> tuple[float, float]:
+def _linear_terms(model: LocalModel, point: DualPoint, g: Array) -> tuple[float, float]:
     """β - error + Σ ĝa + Σ_N min(-ĝ²/2κ̂, ca - (ĝ-c)²/2κ̂), and a bound on the rounding of that sum."""
     N = point.kinds == CONCAVE
-    straight = g[~N] * local.a[~N]
-    c, a, twice = local.c[N], local.a[N], 2 * point.curvatures[N]
+    straight = g[~N] * model.a[~N]
+    c, a, twice = model.c[N], model.a[N], 2 * point.curvatures[N]
     if np.any(twice <= 0):
         return -np.inf, 0.0
     off, on = g[N] * (g[N] / twice), (g[N] - c) * ((g[N] - c) / twice)  # a square of its own might underflow
     bent = np.minimum(-off, c * a - on)
     # A branch speaks of the network's own input: on it, ĝ times the model's may be less by ĝ times the slip.
-    branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ local.slips[~N]
-    total = local.beta - local.error - branch + straight.sum() + bent.sum()
+    branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ model.slips[~N]
+    total = model.beta - model.error - branch + straight.sum() + bent.sum()
     # (ĝ - c)² moves by the rounding of the difference: |ĝ| + |c| bounds what was subtracted.
     weight = (
         np.abs(straight).sum()
         + np.abs(c * a).sum()
         + (2 * (np.abs(g[N]) + np.abs(c)) * ((np.abs(g[N]) + np.abs(c)) / twice)).sum()
     )
-    slip = gamma(len(g) + 10) * (weight + abs(local.beta) + local.error + branch)
+    slip = gamma(len(g) + 10) * (weight + abs(model.beta) + model.error + branch)
     return float(total), float(slip)
 
 
-def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
+def _quadratic_form(model: LocalModel, point: DualPoint, g: Array) -> float:
     """A ceiling over pᵀA⁻¹p, p = q + Wᵀĝ, A = I - μ Σ κ̂ w wᵀ: for every x it is 2pᵀx - xᵀAx + (p-Ax)ᵀA⁻¹(p-Ax)."""
     N = point.kinds == CONCAVE
-    count, dim = local.W.shape
-    p = local.q + g @ local.W
-    kappa, W, size = point.multiplier * point.curvatures[N], local.W[N], local.sizes[N]
+    count, dim = model.W.shape
+    p = model.q + g @ model.W
+    kappa, W, size = point.multiplier * point.curvatures[N], model.W[N], model.sizes[N]
     if len(kappa) == 0:
-        slip = gamma(count + 4) * (length(local.q) + np.abs(g) @ local.sizes)
+        slip = gamma(count + 4) * (length(model.q) + np.abs(g) @ model.sizes)
         return float((length(p) * (1 + gamma(dim + 4)) + slip) ** 2)
     L = definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
     if L is None:
         return np.inf
-    x = solve(L, p)
-    x += solve(L, p - x + (kappa * (W @ x)) @ W)  # L is of A - (σ+ς)I: one step of refinement
-    u, lengths, load = local.W @ x, np.linalg.norm(x), length(local.q) + np.abs(g) @ local.sizes
+    x = L.solve(p)
+    x += L.solve(p - x + (kappa * (W @ x)) @ W)  # L is of A - (σ+ς)I: one step of refinement
+    u, lengths, load = model.W @ x, np.linalg.norm(x), length(model.q) + np.abs(g) @ model.sizes
     bent = np.abs(u[N]) + gamma(dim + 2) * size * (lengths + SQUARES)
-    product = local.q @ x + g @ u
+    product = model.q @ x + g @ u
     slip = gamma(count + dim + 6) * load * (lengths + SQUARES)
     own = lengths**2 * (1 - gamma(dim + 4))
     curve = kappa @ bent**2 * (1 + gamma(count + 8))
@@ -113,7 +113,7 @@ def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
     return float(form + gamma(8) * (2 * abs(product) + 2 * slip + own + curve))
 
 
-def definite(A: Array, trace: float, count: int, least: float = LEAST) -> Array | None:
+def definite(A: Array, trace: float, count: int, least: float = LEAST) -> Factor | None:
     """The factor of A - (σ + ς)I; that it exists proves the real A ⪰ σI, because ς exceeds every rounding made."""
     dim = len(A)
     shift = least + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
