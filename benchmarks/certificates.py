@@ -17,8 +17,8 @@ import torch
 from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
 from brittle.certificates.base import Example, LowerBound
 from brittle.certificates.cholesky import Factor
-from brittle.certificates.dual_bound import proven_radius
-from brittle.certificates.dual_start import closed_form, first_iterate, initial_kinds, refine
+from brittle.certificates.dual_bound import initial_kinds, proven_radius
+from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.layers import spectral_norm
 from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.certificates.saddle import Saddle

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
-from brittle.certificates.dual_bound import never_flips, proven_radius
-from brittle.certificates.dual_start import Solved, closed_form, first_iterate, initial_kinds, trim
+from brittle.certificates.dual_bound import initial_kinds, never_flips, proven_radius
+from brittle.certificates.dual_start import Solved, closed_form, first_iterate, trim
 from brittle.certificates.neighbourhood import Array, LocalModel, Span, localise
 from brittle.certificates.settled_signs import settled_signs
 from brittle.networks import TwoLayer

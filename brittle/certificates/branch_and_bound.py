@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from brittle.certificates import curvature
-from brittle.certificates.dual_bound import ACTIVE, INACTIVE, never_flips, proven_radius
+from brittle.certificates.dual_bound import Kind, never_flips, proven_radius
 from brittle.certificates.dual_start import Solved, trim
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Saddle
@@ -56,7 +56,7 @@ class Tree:
             if split is None:
                 closed = min(closed, branch.proven)
                 continue
-            for kind in (ACTIVE, INACTIVE):
+            for kind in (Kind.ACTIVE, Kind.INACTIVE):
                 child = self._child(branch, split, kind, upper)
                 upper = self.shorten(child.solved.point)
                 heapq.heappush(open_, (child.proven, next(order), child))
@@ -66,7 +66,7 @@ class Tree:
         """Where a branch needs no more work."""
         return upper * (1 - self.gap)
 
-    def _child(self, parent: Branch, split: int, kind: int, upper: float) -> Branch:
+    def _child(self, parent: Branch, split: int, kind: Kind, upper: float) -> Branch:
         model = parent.solved.saddle.model
         kinds, kappa = parent.solved.saddle.kinds.copy(), parent.solved.saddle.kappa.copy()
         kinds[split], kappa[split] = kind, 0.0
@@ -75,7 +75,7 @@ class Tree:
             return Branch(replace(parent.solved, saddle=saddle), model.ball)
         start = parent.solved.iterate
         slopes = start.slopes.copy()
-        slopes[split] = start.multiplier * model.c[split] if kind == ACTIVE else 0.0
+        slopes[split] = start.multiplier * model.c[split] if kind == Kind.ACTIVE else 0.0
         start = saddle.solve(replace(start, slopes=slopes), self._enough(model, upper), rounds=6, steps=6)
         return self._close(Solved(saddle, start), upper, parent.proven)
 

@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from brittle.certificates.base import Certificate, Example, LowerBound
-from brittle.certificates.dual_bound import never_flips, proven_radius
-from brittle.certificates.dual_start import Solved, closed_form, first_iterate, initial_kinds, refine, trim
+from brittle.certificates.dual_bound import initial_kinds, never_flips, proven_radius
+from brittle.certificates.dual_start import Solved, closed_form, first_iterate, refine, trim
 from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.networks import Network
 

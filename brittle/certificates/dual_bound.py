@@ -1,32 +1,44 @@
 """The judge: what a dual point proves, with every rounding error paid for. No solver's word is taken here."""
 
-from dataclasses import dataclass
+import enum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from brittle.certificates.cholesky import Factor, factor, remainder
-from brittle.certificates.neighbourhood import UNIT, LocalModel, gamma, length
-from brittle.certificates.scales import SQUARES, Array
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, gamma, length
+from brittle.certificates.scales import Array
 
-CONVEX, CONCAVE, ACTIVE, INACTIVE = range(4)
+Kinds = NDArray[np.int8]
 LEAST = 1e-9  # σ: the smallest eigenvalue of I - M that is asked for
 TINY = 1e-200  # below it, underflow could matter
 LARGEST = 2.0**150  # a multiplier: with numbers near 1, a larger one proves nothing more and lifts underflow
-UNDERFLOW = 1e-220  # more than F can lose below the smallest normal float, with such a multiplier
+VALUE_UNDERFLOW = 1e-220  # more than F can lose below the smallest normal float, with such a multiplier
 
 
-@dataclass(frozen=True)
-class DualPoint:
-    """μ, slopes ĝ = g/μ (k,), curvatures κ̂ = κ/μ (k,; read where the neuron is CONCAVE), kinds (k,) of the neurons.
+class Kind(enum.IntEnum):
+    """What is known of a neuron: the sign of its weight c and, in a branch, that of its input a_j + w_j·ε."""
 
-    ACTIVE and INACTIVE are concave neurons of a branch in which a_j + w_j·ε ≥ 0, or ≤ 0, is given.
-    """
+    CONVEX = 0  # c ≥ 0
+    CONCAVE = 1  # c < 0
+    ACTIVE = 2  # c < 0, input ≥ 0
+    INACTIVE = 3  # c < 0, input ≤ 0
+
+
+class DualPoint(NamedTuple):
+    """μ, slopes ĝ = g/μ (k,), curvatures κ̂ = κ/μ (k,; read where the neuron is concave), kinds (k,) of the neurons."""
 
     multiplier: float
     slopes: Array
     curvatures: Array
-    kinds: NDArray[np.int8]
+    kinds: Kinds
+
+
+def initial_kinds(model: LocalModel) -> Kinds:
+    """Before any branching."""
+    return np.where(model.c < 0, Kind.CONCAVE, Kind.CONVEX).astype(np.int8)
 
 
 def proven_radius(model: LocalModel, point: DualPoint) -> float:
@@ -36,12 +48,12 @@ def proven_radius(model: LocalModel, point: DualPoint) -> float:
     value = proven_value(model, point)
     if not value > TINY:
         return 0.0
-    return float(min(model.ball, np.sqrt(2 * value) / model.stretch * (1 - 8 * UNIT)))
+    return float(min(model.ball, np.sqrt(2 * value) / model.stretch * (1 - 8 * ROUNDOFF)))
 
 
-def never_flips(model: LocalModel, kinds: NDArray[np.int8]) -> bool:
+def never_flips(model: LocalModel, kinds: Kinds) -> bool:
     """Whether nothing negative is left in the branch: the margin may be 0 there, but never below."""
-    return model.pure and bool((kinds[model.c < 0] == INACTIVE).all())
+    return model.pure and bool((kinds[model.c < 0] == Kind.INACTIVE).all())
 
 
 def proven_value(model: LocalModel, point: DualPoint) -> float:
@@ -53,20 +65,20 @@ def proven_value(model: LocalModel, point: DualPoint) -> float:
         linear, slip = _linear_terms(model, point, g)
         form = _quadratic_form(model, point, g)
         value = mu * linear - 0.5 * mu**2 * form
-        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form)) + UNDERFLOW
+        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form)) + VALUE_UNDERFLOW
     return float(value - slip) if np.isfinite(value - slip) else -np.inf
 
 
 def feasible_slopes(model: LocalModel, point: DualPoint) -> Array:
     """ĝ clipped into its interval: [0, c] where convex, (-∞, c] on an active branch, [0, ∞) on an inactive one."""
-    low = np.where((point.kinds == CONVEX) | (point.kinds == INACTIVE), 0.0, -np.inf)
-    high = np.where((point.kinds == CONVEX) | (point.kinds == ACTIVE), model.c, np.inf)
+    low = np.where((point.kinds == Kind.CONVEX) | (point.kinds == Kind.INACTIVE), 0.0, -np.inf)
+    high = np.where((point.kinds == Kind.CONVEX) | (point.kinds == Kind.ACTIVE), model.c, np.inf)
     return np.clip(point.slopes, low, high)
 
 
 def _linear_terms(model: LocalModel, point: DualPoint, g: Array) -> tuple[float, float]:
     """β - error + Σ ĝa + Σ_N min(-ĝ²/2κ̂, ca - (ĝ-c)²/2κ̂), and a bound on the rounding of that sum."""
-    N = point.kinds == CONCAVE
+    N = point.kinds == Kind.CONCAVE
     straight = g[~N] * model.a[~N]
     c, a, twice = model.c[N], model.a[N], 2 * point.curvatures[N]
     if np.any(twice <= 0):
@@ -74,7 +86,7 @@ def _linear_terms(model: LocalModel, point: DualPoint, g: Array) -> tuple[float,
     off, on = g[N] * (g[N] / twice), (g[N] - c) * ((g[N] - c) / twice)  # a square of its own might underflow
     bent = np.minimum(-off, c * a - on)
     # A branch speaks of the network's own input: on it, ĝ times the model's may be less by ĝ times the slip.
-    branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ model.slips[~N]
+    branch = (point.kinds[~N] != Kind.CONVEX) * np.abs(g[~N]) @ model.slips[~N]
     total = model.beta - model.error - branch + straight.sum() + bent.sum()
     # (ĝ - c)² moves by the rounding of the difference: |ĝ| + |c| bounds what was subtracted.
     weight = (
@@ -88,7 +100,7 @@ def _linear_terms(model: LocalModel, point: DualPoint, g: Array) -> tuple[float,
 
 def _quadratic_form(model: LocalModel, point: DualPoint, g: Array) -> float:
     """A ceiling over pᵀA⁻¹p, p = q + Wᵀĝ, A = I - μ Σ κ̂ w wᵀ: for every x it is 2pᵀx - xᵀAx + (p-Ax)ᵀA⁻¹(p-Ax)."""
-    N = point.kinds == CONCAVE
+    N = point.kinds == Kind.CONCAVE
     count, dim = model.W.shape
     p = model.q + g @ model.W
     kappa, W, size = point.multiplier * point.curvatures[N], model.W[N], model.sizes[N]

@@ -3,10 +3,9 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brittle.certificates import curvature
-from brittle.certificates.dual_bound import CONCAVE, CONVEX, LARGEST
+from brittle.certificates.dual_bound import LARGEST, Kind, initial_kinds
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Iterate, Saddle
 from brittle.certificates.scales import Array
@@ -27,11 +26,6 @@ class Solved:
     @property
     def point(self) -> Array:
         return self.iterate.point
-
-
-def initial_kinds(model: LocalModel) -> NDArray[np.int8]:
-    """Before any branching."""
-    return np.where(model.c < 0, CONCAVE, CONVEX).astype(np.int8)
 
 
 def first_iterate(model: LocalModel, epsilon: Array) -> Iterate:
@@ -56,7 +50,7 @@ def first_iterate(model: LocalModel, epsilon: Array) -> Iterate:
 def closed_form(model: LocalModel, start: Iterate, enough: float = np.inf) -> Solved:
     """Curvatures in closed form around the start's point, then multipliers."""
     kinds = initial_kinds(model)
-    N = np.flatnonzero(kinds == CONCAVE)
+    N = np.flatnonzero(kinds == Kind.CONCAVE)
     W, kappa = model.W[N], np.zeros(len(kinds))
     kappa[N] = curvature.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, ROOM)
     saddle = Saddle(model, kinds, kappa)

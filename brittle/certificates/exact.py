@@ -8,8 +8,8 @@ import numpy as np
 
 from brittle.certificates.base import Certificate, Example, LowerBound
 from brittle.certificates.branch_and_bound import Tree
-from brittle.certificates.dual_bound import never_flips
-from brittle.certificates.dual_start import closed_form, first_iterate, initial_kinds, refine
+from brittle.certificates.dual_bound import initial_kinds, never_flips
+from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.margins import Rival, TwoLayerMargins
 from brittle.common.errors import require_between, require_positive
 from brittle.networks import Network

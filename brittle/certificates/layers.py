@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.certificates.neighbourhood import UNDERFLOW, gamma
+from brittle.certificates.rounding import UNDERFLOW, gamma
 from brittle.certificates.scales import Array, Exponents, added, near_one, shifted
 from brittle.networks import Network, as_layered
 

@@ -9,7 +9,8 @@ import numpy as np
 from brittle.certificates.base import Certificate, Example, LowerBound
 from brittle.certificates.layers import Layers, spectral_norm
 from brittle.certificates.margins import TwoLayerMargins
-from brittle.certificates.neighbourhood import UNDERFLOW, UNIT, LocalModel, length
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, length
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
 from brittle.networks import Network
@@ -83,7 +84,7 @@ def _global_radius(layers: Layers, inner: float, inner_by: int, example: Example
     constants = inner * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
     quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
     radii = shifted(quotients, margins.units - units - inner_by)
-    return float(min(radii.min() * (1 - 8 * UNIT), example.ball))
+    return float(min(radii.min() * (1 - 8 * ROUNDOFF), example.ball))
 
 
 def _quotient(model: LocalModel, slope: float) -> float:
@@ -91,7 +92,7 @@ def _quotient(model: LocalModel, slope: float) -> float:
     value = model.beta + np.maximum(model.a, 0) @ model.c
     slip = model.error + 1e-14 * len(model.c) * (abs(model.beta) + np.abs(model.a) @ np.abs(model.c))
     floor = float(value - slip)
-    return floor / (slope * model.stretch * (1 + 1e-12)) * (1 - 8 * UNIT) if floor > UNDERFLOW else 0.0
+    return floor / (slope * model.stretch * (1 + 1e-12)) * (1 - 8 * ROUNDOFF) if floor > UNDERFLOW else 0.0
 
 
 def _slope(model: LocalModel) -> float:

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from brittle.certificates.base import Example
 from brittle.certificates.neighbourhood import Inputs, LocalModel, Span
+from brittle.certificates.rounding import SMALLEST
 from brittle.certificates.scales import (
     ABSENT,
-    SMALLEST,
     Array,
     Exponents,
     added,

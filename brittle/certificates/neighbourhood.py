@@ -5,21 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.scales import SMALLEST, SQUARES, Array
+from brittle.certificates.rounding import ROUNDOFF, SMALLEST, UNDERFLOW, gamma, length
+from brittle.certificates.scales import Array
 
-UNIT = 2.0**-53
-UNDERFLOW = 1e-290  # more than any sum of products near 1 can lose below the smallest normal float
 HUGE = 2.0**1000  # an input of a neuron beyond it is not known
-
-
-def gamma(count: int) -> float:
-    """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
-    return 2 * count * UNIT / (1 - count * UNIT)
-
-
-def length(vector: Array) -> float:
-    """‖vector‖ or a little more: its squares may fall below the floats."""
-    return float(np.linalg.norm(vector)) + SQUARES
 
 
 @dataclass(frozen=True)
@@ -78,7 +67,7 @@ class LocalModel:
     @property
     def reach(self) -> float:
         """No ε of the ball is longer."""
-        return self.ball * self.stretch * (1 + 8 * UNIT)
+        return self.ball * self.stretch * (1 + 8 * ROUNDOFF)
 
     def values(self, epsilon: Array) -> Array:
         """The model margin at every row of ε."""
@@ -134,7 +123,7 @@ class Inputs:
         far, b = b > HUGE, np.clip(b, -HUGE, HUGE)  # a neuron with less is off all the more
         a = W @ x + b
         sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
-        slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
+        slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * ROUNDOFF)
         slips += (4 * dim + 4) * SMALLEST * (1 + ball + np.abs(x).sum())
         slips[~W.any(1)] = 0  # a neuron without weights is its bias
         slips[far | ~np.isfinite(a + slips)] = np.inf
@@ -171,7 +160,7 @@ def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball
 
 def _fixed(a: Array, sizes: Array, slips: Array, stretched: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which neurons are on, and which are off, wherever ‖ε‖ ≤ stretched."""
-    room = (stretched * (1 + 8 * UNIT) * sizes + slips) * (1 + 8 * UNIT)
+    room = (stretched * (1 + 8 * ROUNDOFF) * sizes + slips) * (1 + 8 * ROUNDOFF)
     off = -a >= room
     return (a >= room) & ~off, off
 

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from brittle.certificates.base import Certificate, Example, LowerBound
 from brittle.certificates.layers import Layers, Margins
-from brittle.certificates.neighbourhood import UNDERFLOW, UNIT, gamma
-from brittle.certificates.scales import SQUARES
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.common.errors import require_count
 from brittle.networks import Network
 
@@ -114,7 +113,7 @@ class _Ball:
             offsets, rows = offsets + rows @ b, rows @ W
         reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
         slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (self.x.abs() + LOST) + offsets.abs() + LOST)
-        floors: Tensor = offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
+        floors: Tensor = offsets + rows @ self.x - reach - slip * (1 + 8 * ROUNDOFF)
         return floors
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -8,10 +8,9 @@ constraints) are smoothed by a proximal term around the last g, which outer roun
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from brittle.certificates.cholesky import factor, gram, remainder
-from brittle.certificates.dual_bound import ACTIVE, CONCAVE, INACTIVE, LARGEST, DualPoint
+from brittle.certificates.dual_bound import LARGEST, DualPoint, Kind, Kinds
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.scales import Array
 
@@ -48,16 +47,16 @@ class Saddle:
     is always that for margin ≤ 0.
     """
 
-    def __init__(self, model: LocalModel, kinds: NDArray[np.int8], kappa: Array, depth: float = 0.0) -> None:
+    def __init__(self, model: LocalModel, kinds: Kinds, kappa: Array, depth: float = 0.0) -> None:
         self.model, self.kinds, self.kappa = model, kinds, kappa
-        self.N, self.K = np.flatnonzero(kinds == CONCAVE), np.flatnonzero(kinds != CONCAVE)
+        self.N, self.K = np.flatnonzero(kinds == Kind.CONCAVE), np.flatnonzero(kinds != Kind.CONCAVE)
         self.a, self.c, self.k = model.a[self.N], model.c[self.N], kappa[self.N]
         self.A = remainder(model.W[self.N], self.k)
         self.L = factor(self.A)
         self.beta, self.depth = model.beta - model.error, depth
         kinds_K = kinds[self.K]
-        self.low = np.where(kinds_K == ACTIVE, -np.inf, 0.0)
-        self.c_K = np.where(kinds_K == INACTIVE, np.inf, model.c[self.K])
+        self.low = np.where(kinds_K == Kind.ACTIVE, -np.inf, 0.0)
+        self.c_K = np.where(kinds_K == Kind.INACTIVE, np.inf, model.c[self.K])
         self.stiff = STIFFNESS / np.maximum(model.sizes[self.K] ** 2, 1e-300)
 
     @property

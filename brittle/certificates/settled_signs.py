@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 
 from brittle.certificates.cholesky import Factor, factor, remainder
 from brittle.certificates.dual_bound import (
-    ACTIVE,
-    CONCAVE,
-    INACTIVE,
     TINY,
     DualPoint,
+    Kind,
     definite,
     feasible_slopes,
     proven_value,
 )
-from brittle.certificates.neighbourhood import UNIT, LocalModel, gamma, length
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, gamma, length
 from brittle.certificates.scales import Array
 
 FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
@@ -30,19 +29,19 @@ def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray
     """1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0 if unknown, and if convex."""
     signs = np.zeros(len(model.c), dtype=np.int8)
     most, least = (radius * model.stretch) ** 2, 2 * proven_value(model, point)
-    room = most - least + 16 * UNIT * (most + abs(least))
+    room = most - least + 16 * ROUNDOFF * (most + abs(least))
     if not (most > TINY and 0 < room < np.inf):
         return signs
     z, slip, spread, likely = _ranges(model, point, room)
-    reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * UNIT)
+    reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * ROUNDOFF)
     signs[likely] = np.where(reach > room * spread, np.sign(z), 0)
-    signs[((point.kinds == ACTIVE) & (signs < 0)) | ((point.kinds == INACTIVE) & (signs > 0))] = 0
+    signs[((point.kinds == Kind.ACTIVE) & (signs < 0)) | ((point.kinds == Kind.INACTIVE) & (signs > 0))] = 0
     return signs
 
 
 def _ranges(model: LocalModel, point: DualPoint, room: float) -> tuple[Array, Array, Array, NDArray[np.intp]]:
     """z at ε*, a bound on its error, and a ceiling over w·A⁻¹w, of the neurons that have a chance."""
-    N = point.kinds == CONCAVE
+    N = point.kinds == Kind.CONCAVE
     dim, mu = model.W.shape[1], point.multiplier
     kappa, g = mu * point.curvatures[N], mu * feasible_slopes(model, point)
     trace = float(kappa @ model.sizes[N] ** 2)

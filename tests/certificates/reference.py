@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 from scipy.optimize import nnls
 
-from brittle.certificates.dual_bound import CONCAVE, DualPoint, feasible_slopes
+from brittle.certificates.dual_bound import DualPoint, Kind, feasible_slopes
 from brittle.certificates.neighbourhood import LocalModel
 
 STRICT = 1e-5  # a region counts only if the margin gets this far below zero in it
@@ -108,8 +108,8 @@ def _placed(W, a, c, kept, model, point, settled):
     slopes, curvatures = [Fraction(0)] * len(W), [None] * len(W)
     for neuron, g, k, kind in zip(kept, feasible_slopes(model, point), point.curvatures, point.kinds, strict=True):
         slopes[neuron] = Fraction(float(g))
-        assert kind == CONCAVE or 0 <= slopes[neuron] <= c[neuron]
-        curvatures[neuron] = Fraction(float(k)) if kind == CONCAVE else None
+        assert kind == Kind.CONCAVE or 0 <= slopes[neuron] <= c[neuron]
+        curvatures[neuron] = Fraction(float(k)) if kind == Kind.CONCAVE else None
     for neuron in set(range(len(W))) - set(kept):
         sign = settled.get(neuron, a[neuron])
         if neuron not in settled and c[neuron] != 0:

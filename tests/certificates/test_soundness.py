@@ -10,7 +10,7 @@ import torch
 from benchmarks import fuzz
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
-from brittle.certificates.dual_bound import CONCAVE, DualPoint, proven_radius, proven_value
+from brittle.certificates.dual_bound import DualPoint, Kind, proven_radius, proven_value
 from brittle.certificates.dual_start import closed_form, first_iterate
 from brittle.certificates.neighbourhood import Span, localise
 from brittle.certificates.settled_signs import settled_signs
@@ -139,7 +139,7 @@ def test_a_sign_by_hand():
     """margin = 1 + δ₁ - ½φ(δ₂ - ½): F = ½, A = diag(1, ½), z* = -½ and w·A⁻¹w = 2 at μ = 1, g = 0, κ = ½."""
     W, b, c = np.eye(2), np.array([10.0, -0.5]), np.array([1.0, -0.5])
     model = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
-    point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([CONCAVE], dtype=np.int8))
+    point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([Kind.CONCAVE], dtype=np.int8))
     assert proven_value(model, point) == pytest.approx(0.5)
     limit = (1 + 0.25 / 2) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w)
     assert settled_signs(model, point, limit * (1 - 1e-9)).tolist() == [-1]
