@@ -1,31 +1,19 @@
 """From an attack to a dual point: the start, and rounds of better curvatures and better multipliers."""
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from brittle.certificates import curvature
 from brittle.certificates.dual_bound import LARGEST, Kind, initial_kinds
 from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.saddle import Iterate, Saddle
+from brittle.certificates.saddle import Iterate, Saddle, Solved
 from brittle.certificates.scales import Array
-from brittle.certificates.settled_signs import settled_signs
+from brittle.certificates.settled_signs import trim
 
 ROOM = 0.9  # of I that the closed-form curvatures may fill
 LEVELS = 30  # of the barrier, at most
 DESCENT = 0.3  # from level to level
 STEPS = np.linspace(0, 1, 65)  # on the way to the attack's point
 BARRIER = 1e-4  # what the barrier may cost of F
-
-
-@dataclass(frozen=True)
-class Solved:
-    saddle: Saddle
-    iterate: Iterate
-
-    @property
-    def point(self) -> Array:
-        return self.iterate.point
 
 
 def first_iterate(model: LocalModel, epsilon: Array) -> Iterate:
@@ -50,13 +38,13 @@ def first_iterate(model: LocalModel, epsilon: Array) -> Iterate:
 def closed_form(model: LocalModel, start: Iterate, enough: float = np.inf) -> Solved:
     """Curvatures in closed form around the start's point, then multipliers."""
     kinds = initial_kinds(model)
-    N = np.flatnonzero(kinds == Kind.CONCAVE)
+    N = np.flatnonzero(Kind.CONCAVE.among(kinds))
     W, kappa = model.W[N], np.zeros(len(kinds))
     kappa[N] = curvature.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, ROOM)
-    saddle = Saddle(model, kinds, kappa)
-    if not saddle.feasible:  # numbers beyond any sense: curvatures whose trace is small enough
+    saddle = Saddle.attempt(model, kinds, kappa)
+    if saddle is None:  # numbers beyond any sense: curvatures whose trace is small enough
         kappa[N] = 0.5 / (len(N) * model.sizes[N] ** 2)
-        saddle = Saddle(model, kinds, kappa)
+        saddle = Saddle.at(model, kinds, kappa)
     return Solved(saddle, saddle.solve(start, enough, rounds=3, steps=6, tolerance=1e-5))
 
 
@@ -66,29 +54,17 @@ def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: floa
     On every level neurons whose sign is settled leave, then curvatures and multipliers move.
     """
     best = now = trim(solved, radius)
-    nu, last = np.inf, barrier * abs(solved.iterate.value) / len(solved.point)
+    nu, last = np.inf, barrier * abs(solved.value) / len(solved.point)
     for _ in range(LEVELS):
-        model, N = now.saddle.model, now.saddle.N
-        if len(N) == 0 or nu <= last or best.iterate.value >= enough:
+        N, _, c, kappa_N = now.saddle.concave
+        if len(N) == 0 or nu <= last or best.value >= enough:
             break
-        W, C, z = model.W[N], -now.iterate.multiplier * model.c[N], model.a[N] + model.W[N] @ now.point
-        kappa = now.saddle.kappa.copy()
-        nu = max(DESCENT * min(nu, curvature.fitting_barrier(W, C, z, kappa[N])), last)
-        kappa[N] = curvature.newton(W, C, z, kappa[N], nu)
-        saddle = Saddle(model, now.saddle.kinds, kappa)
+        W, C, z = now.model.W[N], -now.iterate.multiplier * c, now.concave_inputs
+        nu = max(DESCENT * min(nu, curvature.fitting_barrier(W, C, z, kappa_N)), last)
+        kappa = now.saddle.curvatures.copy()
+        kappa[N] = curvature.newton(W, C, z, kappa_N, nu)
+        saddle = Saddle.at(now.model, now.saddle.kinds, kappa)
         now = Solved(saddle, saddle.solve(now.iterate, enough, rounds=2, steps=4))
-        best = now if now.iterate.value > best.iterate.value else best
+        best = now if now.value > best.value else best
         now = trim(now, radius)
     return best
-
-
-def trim(solved: Solved, radius: float) -> Solved:
-    """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
-    saddle, now = solved.saddle, solved.iterate
-    signs = settled_signs(saddle.model, saddle.dual_point(now), radius)
-    keep = signs == 0
-    if keep.all():
-        return solved
-    model = replace(saddle.model, ball=radius).folded(signs > 0, signs < 0)
-    smaller = Saddle(model, saddle.kinds[keep], saddle.kappa[keep], saddle.depth)
-    return Solved(smaller, replace(smaller.evaluate(now.multiplier, now.slopes[keep]), point=now.point))

@@ -2,11 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from brittle.certificates.base import Certificate, Example, LowerBound
+from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import Layers, spectral_norm
 from brittle.certificates.margins import TwoLayerMargins
 from brittle.certificates.neighbourhood import LocalModel
@@ -32,23 +34,21 @@ class Lipschitz(Certificate):
     constant: str = "local"
 
     def __post_init__(self) -> None:
-        known = self.constant in CONSTANTS
-        require(known, f"constant is {self.constant!r}; it must be one of {', '.join(CONSTANTS)}")
+        offered = self.constant in CONSTANTS
+        require(offered, f"constant is {self.constant!r}; it must be one of {', '.join(CONSTANTS)}")
 
     def prepare(self, network: Network) -> LowerBound:
-        deep = network.depth is not None and network.depth > 2
-        if self.constant == "spectral" or deep:
-            name = self.method if self.constant == "spectral" or not deep else f"{self.method} ({self.constant})"
-            require(
-                self.constant == "spectral" or not deep, f"{name} needs two layers; constant spectral takes any depth"
-            )
+        if self.constant == "spectral":
             layers = Layers.of(network, self.method)
-            inner = _product(layers.weights[:-1])
-            return lambda example: _global_radius(layers, *inner, example)
-        margins = TwoLayerMargins.of(network, self.method)
-        return lambda example: min(
-            (rival.unit * self._radius(rival.model) for rival in margins.rivals(example)), default=np.inf
-        )
+            return partial(_spectral, layers, _product(layers.weights[:-1]))
+        deep = network.depth is not None and network.depth > 2
+        name = f"{self.method} ({self.constant})"
+        require(not deep, f"{name} needs two layers; constant spectral takes any depth")
+        return partial(self._enclose, TwoLayerMargins.of(network, self.method))
+
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+        over = (margins.over(rival, example, enclosure.ball) for rival in margins.rivals(example.y))
+        return enclosure.proven(min(margin.unit * self._radius(margin.model) for margin in over))
 
     def _radius(self, model: LocalModel) -> float:
         if self.constant == "sum":
@@ -66,25 +66,33 @@ class Lipschitz(Certificate):
         return low
 
 
-def _product(weights: tuple[Array, ...]) -> tuple[float, int]:
-    """A ceiling over ‖W_1‖·‖W_2‖··· as m·2^e."""
+class _Scaled(NamedTuple):
+    """value·2^exponent"""
+
+    value: float
+    exponent: int
+
+
+def _product(weights: tuple[Array, ...]) -> _Scaled:
+    """A ceiling over ‖W_1‖·‖W_2‖···"""
     product, total = 1.0, 0
     for W in weights:
         top = max(int(exponents(W).max()), -FARTHEST)
         product, by = math.frexp(product * spectral_norm(shifted(W, -top)))
         total += top + by
-    return product, total
+    return _Scaled(product, total)
 
 
-def _global_radius(layers: Layers, inner: float, inner_by: int, example: Example) -> float:
-    margins = layers.around(example.x, example.ball, example.y)
+def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Enclosure) -> Enclosure:
+    """Every margin over the product of the layers' norms."""
+    margins = layers.around(example.x, enclosure.ball, example.y)
     values, slips = margins.outputs(margins.x)
     floors = (values - slips).clamp(min=0).numpy()
     rows, units = layers.last_rows(example.y)
-    constants = inner * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
+    constants = inner.value * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
     quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
-    radii = shifted(quotients, margins.units - units - inner_by)
-    return float(min(radii.min() * (1 - 8 * ROUNDOFF), example.ball))
+    radii = shifted(quotients, margins.units - units - inner.exponent)
+    return enclosure.proven(float(min(radii.min() * (1 - 8 * ROUNDOFF), enclosure.ball)))
 
 
 def _quotient(model: LocalModel, slope: float) -> float:

@@ -6,6 +6,9 @@ whose z = a + w·ε cannot reach 0 in it has one sign at every flip that matters
 Only concave neurons are asked: the bound holds convex ones exactly, and would lose their kinks where no flip is.
 """
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,9 +23,31 @@ from brittle.certificates.dual_bound import (
 )
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.rounding import ROUNDOFF, gamma, length
+from brittle.certificates.saddle import Saddle, Solved
 from brittle.certificates.scales import Array
 
 FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
+
+
+class _Ranges(NamedTuple):
+    """Of the neurons (rows) that have a chance: z at ε*, a bound on its error, and a ceiling over w·A⁻¹w."""
+
+    rows: NDArray[np.intp]
+    z: Array
+    slip: Array
+    spread: Array
+
+
+def trim(solved: Solved, radius: float) -> Solved:
+    """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
+    saddle, iterate = solved.saddle, solved.iterate
+    signs = settled_signs(saddle.model, solved.dual_point, radius)
+    keep = signs == 0
+    if keep.all():
+        return solved
+    model = replace(saddle.model, ball=radius).folded(signs > 0, signs < 0)
+    smaller = Saddle.at(model, saddle.kinds[keep], saddle.curvatures[keep], saddle.depth)
+    return Solved(smaller, smaller.evaluate(iterate.multiplier, iterate.slopes[keep])._replace(point=iterate.point))
 
 
 def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:
@@ -30,26 +55,26 @@ def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray
     signs = np.zeros(len(model.c), dtype=np.int8)
     most, least = (radius * model.stretch) ** 2, 2 * proven_value(model, point)
     room = most - least + 16 * ROUNDOFF * (most + abs(least))
-    if not (most > TINY and 0 < room < np.inf):
+    ranges = _ranges(model, point, room) if most > TINY and 0 < room < np.inf else None
+    if ranges is None:
         return signs
-    z, slip, spread, likely = _ranges(model, point, room)
-    reach = np.maximum(np.abs(z) - slip, 0) ** 2 * (1 - 16 * ROUNDOFF)
-    signs[likely] = np.where(reach > room * spread, np.sign(z), 0)
-    signs[((point.kinds == Kind.ACTIVE) & (signs < 0)) | ((point.kinds == Kind.INACTIVE) & (signs > 0))] = 0
+    reach = np.maximum(np.abs(ranges.z) - ranges.slip, 0) ** 2 * (1 - 16 * ROUNDOFF)
+    signs[ranges.rows] = np.where(reach > room * ranges.spread, np.sign(ranges.z), 0)
+    signs[(Kind.ACTIVE.among(point.kinds) & (signs < 0)) | (Kind.INACTIVE.among(point.kinds) & (signs > 0))] = 0
     return signs
 
 
-def _ranges(model: LocalModel, point: DualPoint, room: float) -> tuple[Array, Array, Array, NDArray[np.intp]]:
-    """z at ε*, a bound on its error, and a ceiling over w·A⁻¹w, of the neurons that have a chance."""
-    N = point.kinds == Kind.CONCAVE
+def _ranges(model: LocalModel, point: DualPoint, room: float) -> _Ranges | None:
+    """None if A is not proved to be definite."""
+    N = Kind.CONCAVE.among(point.kinds)
     dim, mu = model.W.shape[1], point.multiplier
     kappa, g = mu * point.curvatures[N], mu * feasible_slopes(model, point)
     trace = float(kappa @ model.sizes[N] ** 2)
     A = remainder(model.W[N], kappa)
-    L, floor = factor(A), next((each for each in FLOORS if definite(A, trace, len(kappa), each) is not None), None)
-    nobody = np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.intp)
+    L = factor(A)
+    floor = next((sigma for sigma in FLOORS if definite(A, trace, len(kappa), sigma) is not None), None)
     if L is None or floor is None:
-        return nobody
+        return None
     # |Av - fl(Av)| ≤ slant·‖v‖: the rounding in the entries of A, and that of a product with it.
     slant = gamma(len(kappa) + 6) * (1 + trace) + gamma(dim + 4) * (dim + trace)
     p = mu * model.q + g @ model.W
@@ -58,10 +83,10 @@ def _ranges(model: LocalModel, point: DualPoint, room: float) -> tuple[Array, Ar
     off = length(p - A @ x) * (1 + gamma(dim)) + slant * span + gamma(len(g) + dim + 6) * (load + span)
     z = model.a - model.W @ x
     likely = np.flatnonzero((model.c < 0) & (z**2 > room * (model.W**2).sum(1)))  # A ⪯ I
-    W, z, size = model.W[likely], z[likely], model.sizes[likely]
+    W, size = model.W[likely], model.sizes[likely]
     # The network's own z differs from the model's by `slips`: its sign is meant too.
     slip = gamma(dim + 4) * (np.abs(model.a[likely]) + size * span) + size * off / floor + model.slips[likely]
-    return z, slip, _spreads(A, L, W, size, slant, floor), likely
+    return _Ranges(likely, z[likely], slip, _spreads(A, L, W, size, slant, floor))
 
 
 def _spreads(A: Array, L: Factor, W: Array, size: Array, slant: float, floor: float) -> Array:

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.certificates.base import Certificate, Example, LowerBound
+from brittle.certificates import Certificate, Enclosure, Example, LowerBound
 from brittle.networks import Network, TwoLayer
 from brittle.settings import Data
 
@@ -20,11 +20,10 @@ class Asking(Certificate):
         self.directions = directions
 
     def prepare(self, network: Network) -> LowerBound:
-        def claim(example: Example) -> float:
-            example.shorten(self.directions)
-            return 0.0
+        def ask(example: Example, enclosure: Enclosure) -> Enclosure:
+            return example.attacked(enclosure, self.directions)
 
-        return claim
+        return ask
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])

@@ -16,7 +16,7 @@ from brittle.certificates.neighbourhood import Span, localise
 from brittle.certificates.settled_signs import settled_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from tests.certificates.reference import Proof, brute_force_radius
+from tests.certificates.reference import Margin, Proof, brute_force_radius
 
 
 def test_no_attack_and_no_brute_force_lands_below_a_certificate():
@@ -45,27 +45,28 @@ def _plain(seed):
     rng = np.random.default_rng(seed)
     W, b, v, x = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6), rng.normal(size=3)
     c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
-    return W, b, c, 0.0, x, localise(Span.of(W), W, b, c, 0.0, x, ball=1.0)
+    margin = Margin(W, b, c, 0.0, x)
+    return margin, localise(Span.of(W), *margin, ball=1.0)
 
 
 def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
     refuted = 0
     for seed in range(20):
-        *network, x, model = _plain(seed)
+        margin, model = _plain(seed)
         solved = closed_form(model, first_iterate(model, np.zeros(3)))
-        point = solved.saddle.dual_point(solved.iterate)
+        point = solved.dual_point
         radius = proven_radius(model, point)
         if 0 < radius < 1:
-            proof = Proof.of(*network, x, model, point)
+            proof = Proof.of(margin, model, point)
             assert proof.holds(radius)
             refuted += not proof.holds(radius * (1 + 1e-9))
     assert refuted > 5
 
 
 def test_a_proof_with_too_much_curvature_is_worth_nothing():
-    *_, model = _plain(1)
+    _, model = _plain(1)
     solved = closed_form(model, first_iterate(model, np.zeros(3)))
-    point = solved.saddle.dual_point(solved.iterate)
+    point = solved.dual_point
     assert proven_value(model, point) > 0
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
     assert proven_value(model, too_much) == -np.inf
@@ -90,12 +91,12 @@ def test_exact_agrees_with_brute_force(width):
 def test_the_ball_only_helps():
     """In a smaller ball more neurons are linear: the same radius or a larger one is proven, up to the ball."""
     for seed in range(10):
-        *_, model = _plain(seed)
+        _, model = _plain(seed)
         radii = []
         for ball in (1.0, 0.5):
             inside = model.within(ball)
             solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
-            radii.append(proven_radius(inside, solved.saddle.dual_point(solved.iterate)))
+            radii.append(proven_radius(inside, solved.dual_point))
         assert radii[1] >= min(0.5, radii[0]) * (1 - 1e-2)
 
 
@@ -103,7 +104,7 @@ def test_every_short_flip_has_the_agreed_signs():
     """Flips are sought by exact rays in many directions; the signs are those of the dual bound in the ball of each."""
     seen = settled = 0
     for seed in range(30):
-        W, b, c, _, x, model = _plain(seed)
+        (W, b, c, _, x), model = _plain(seed)
         network = TwoLayer(*map(torch.from_numpy, (W, b, c)))
         directions = torch.from_numpy(np.random.default_rng(seed).normal(size=(400, 3)))
         directions /= directions.norm(dim=1, keepdim=True)
@@ -115,7 +116,7 @@ def test_every_short_flip_has_the_agreed_signs():
         radius = float(flips[short].min()) * 1.05
         inside = model.within(min(radius, 1.0))
         solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
-        signs = settled_signs(inside, solved.saddle.dual_point(solved.iterate), inside.ball)
+        signs = settled_signs(inside, solved.dual_point, inside.ball)
         steps = (flips * (1 + 1e-9))[:, None] * directions
         for step in steps[flips < inside.ball].numpy():
             z = inside.a + inside.W @ step
@@ -127,9 +128,9 @@ def test_every_short_flip_has_the_agreed_signs():
 
 
 def test_a_dual_point_that_proves_nothing_settles_no_sign():
-    *_, model = _plain(1)
+    _, model = _plain(1)
     solved = closed_form(model, first_iterate(model, np.zeros(3)))
-    point = solved.saddle.dual_point(solved.iterate)
+    point = solved.dual_point
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
     assert not settled_signs(model, too_much, model.ball).any()
     assert not settled_signs(model, point, 1e6).any()
