@@ -20,7 +20,7 @@ from brittle.common.errors import require_count
 from brittle.networks import Network
 
 Tensors = tuple[Tensor, ...]
-LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
+GAMMA_UNDERFLOW = 1e-270  # γ times it is more than a sum of products near 1 can lose below the smallest normal float
 
 
 @dataclass(frozen=True)
@@ -111,12 +111,14 @@ class _Ball:
             rows, offsets, extra = self._through_relu(rows, offsets, layer, slopes[layer])
             W, b = self.margins.weights[layer], self.margins.biases[layer]
             size = self.high[layer - 1].clamp(min=0) if layer else x.abs() + self.radius
-            lost = LOST * (1 + size.sum())
-            weight = rows.abs() @ (W.abs() @ size + b.abs() + lost) + offsets.abs() + lost
+            underflow = GAMMA_UNDERFLOW * (1 + size.sum())
+            weight = rows.abs() @ (W.abs() @ size + b.abs() + underflow) + offsets.abs() + underflow
             slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
             offsets, rows = offsets + rows @ b, rows @ W
         reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
-        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (x.abs() + LOST) + offsets.abs() + LOST)
+        slip = slip + gamma(rows.shape[1] + 8) * (
+            rows.abs() @ (x.abs() + GAMMA_UNDERFLOW) + offsets.abs() + GAMMA_UNDERFLOW
+        )
         floors: Tensor = offsets + rows @ x - reach - slip * (1 + 8 * ROUNDOFF)
         return floors
 
