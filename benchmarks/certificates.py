@@ -9,18 +9,21 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from brittle.certificates import Bounds, Certificate, Dual, Exact, Lipschitz, Relaxation
-from brittle.certificates.base import Claim, Question
+from brittle.certificates import Bounds, Certificate, Dual, Enclosure, Exact, Example, Lipschitz, LowerBound, Relaxation
+from brittle.certificates.cholesky import Factor
+from brittle.certificates.dual_bound import initial_kinds
+from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.layers import spectral_norm
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
-from brittle.certificates.rounding import proven_radius
+from brittle.certificates.margins import TwoLayerMargins
+from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Saddle
+from brittle.certificates.scales import Array
 from brittle.common.threads import one_thread
 from brittle.margin import solve
 from brittle.networks import Lazy, Network, PyTorch, TwoLayer
@@ -41,29 +44,33 @@ class SdpCrown(Certificate):
 
     evaluations: int = 14
 
-    def prepare(self, network: Network) -> Claim:
+    def prepare(self, network: Network) -> LowerBound:
         assert isinstance(network, TwoLayer)
-        W, b, v, c = (each.numpy() for each in (network.W, network.b, network.v[None], network.c[None]))
+        W, b, v, c = (part.numpy() for part in (network.W, network.b, network.v[None], network.c[None]))
         rows, nothing = np.zeros(network.width, dtype=np.int64), np.zeros((1, 0))
         # Neurons as they are: one κ for all depends on their scales.
         margins = TwoLayerMargins(W, rows, b, v, c, np.arange(network.width), nothing, nothing[0])
-        return lambda question: min(rival.unit * self._radius(rival) for rival in margins.rivals(question))
+        return partial(self._enclose, margins)
 
-    def _radius(self, rival: Rival) -> float:
-        local = rival.local
-        kinds, start = initial_kinds(local), first_iterate(local, rival.start)
-        N = local.c < 0
-        size = max(spectral_norm(local.W[N]) ** 2, 1e-300)
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+        over = (margins.over(rival, example, enclosure.ball) for rival in margins.rivals(example.y))
+        radii = (margin.unit * self._radius(margin.model, margin.start(enclosure)) for margin in over)
+        return enclosure.proven(min(radii))
+
+    def _radius(self, model: LocalModel, flip: Array) -> float:
+        kinds, start = initial_kinds(model), first_iterate(model, flip)
+        N = model.c < 0
+        size = max(spectral_norm(model.W[N]) ** 2, 1e-300)
         best = 0.0
 
         def value(share: float) -> float:
             nonlocal best
-            saddle = Saddle(local, kinds, np.where(N, share / size, 0.0))
-            saddle.A = (1 - share) * np.eye(local.W.shape[1])
-            saddle.L = np.sqrt(1 - share) * np.eye(local.W.shape[1])
-            found = saddle.solve(start, rounds=3, steps=6, tolerance=1e-5).value
-            best = max(best, found)
-            return found
+            saddle = Saddle.at(model, kinds, np.where(N, share / size, 0.0))
+            identity = np.eye(model.W.shape[1])
+            coarse = replace(saddle, A=(1 - share) * identity, factor=Factor(np.sqrt(1 - share) * identity))
+            F = coarse.solve(start, rounds=3, steps=6, tolerance=1e-5).value
+            best = max(best, F)
+            return F
 
         golden, low, high = 0.618, 1e-3, 0.999
         left, right = high - golden * (high - low), low + golden * (high - low)
@@ -77,7 +84,7 @@ class SdpCrown(Certificate):
                 low, left, at_left = left, right, at_right
                 right = low + golden * (high - low)
                 at_right = value(right)
-        return float(min(local.ball, np.sqrt(2 * best)))
+        return float(min(model.ball, np.sqrt(2 * best)))
 
 
 @dataclass(frozen=True)
@@ -173,8 +180,8 @@ def problems(points: int, exact: int) -> Iterator[Problem]:
 
 def measure(problem: Problem, limit: float) -> None:
     network, data = problem.make(problem.points)
-    right = (network.margins(data.X, data.y) > 0).nonzero()[:, 0]
-    data = Data(data.X[right[: problem.points]], data.y[right[: problem.points]])
+    correct = (network.margins(data.X, data.y) > 0).nonzero()[: problem.points, 0]
+    data = Data(data.X[correct], data.y[correct])
     methods: list[tuple[str, Certificate, int]] = [
         ("Lipschitz, local", Lipschitz(), problem.points),
         ("CROWN", Relaxation(), problem.points),
@@ -186,25 +193,25 @@ def measure(problem: Problem, limit: float) -> None:
     ]
     rows: list[tuple[str, Bounds, float]] = []
     for name, method, points in methods:
-        some = Data(data.X[:points], data.y[:points])
+        first = Data(data.X[:points], data.y[:points])
         begun = time.process_time()
-        found = method.bound(network, some, rng=_rng(0))
-        rows.append((name, found, (time.process_time() - begun) / len(some)))
+        bounds = method.bound(network, first, rng=_rng(0))
+        rows.append((name, bounds, (time.process_time() - begun) / len(first)))
     _report(problem.name, rows)
 
 
 def _report(title: str, rows: list[tuple[str, Bounds, float]]) -> None:
-    longest = max(len(found.upper) for _, found, _ in rows)
+    longest = max(len(bounds.upper) for _, bounds, _ in rows)
     upper = torch.full((longest,), torch.inf, dtype=torch.float64)
-    for _, found, _ in rows:
-        upper[: len(found.upper)] = torch.minimum(upper[: len(found.upper)], found.upper)
+    for _, bounds, _ in rows:
+        upper[: len(bounds.upper)] = torch.minimum(upper[: len(bounds.upper)], bounds.upper)
     print(f"\n{title}: {longest} examples, mean radius at most {float(upper[upper.isfinite()].mean()):.4g}")
     print(f"{'':18}{'examples':>9}{'mean':>10}{'min':>10}{'s each':>9}{'closed':>8}{'slowest':>9}")
-    for name, found, seconds in rows:
-        ratio = (replace(found, upper=upper[: len(found.upper)])).ratio
+    for name, bounds, seconds in rows:
+        ratio = (replace(bounds, upper=upper[: len(bounds.upper)])).ratio
         print(
-            f"{name:18}{len(found.upper):9d}{float(ratio.mean()):10.5f}{float(ratio.min()):10.5f}{seconds:9.3f}"
-            f"{int(found.exact.sum()):8d}{float(found.seconds.max()):9.2f}",
+            f"{name:18}{len(bounds.upper):9d}{float(ratio.mean()):10.5f}{float(ratio.min()):10.5f}{seconds:9.3f}"
+            f"{int(bounds.exact.sum()):8d}{float(bounds.seconds.max()):9.2f}",
             flush=True,
         )
 
@@ -216,14 +223,12 @@ def rounding_loss() -> None:
         network, data = random(dim, width)(10)
         margins = TwoLayerMargins.of(network, "dual")
         losses = []
-        for x, y in zip(data.X, data.y, strict=True):
-            question = Question(x, y, 0.0, 2.0, torch.zeros_like(x), lambda _: 2.0)
-            (rival,) = margins.rivals(question)
-            local = rival.local
-            solved = refine(closed_form(local, first_iterate(local, rival.start)), local.ball)
-            plain = np.sqrt(2 * max(solved.iterate.value, 1e-300)) / local.stretch
-            proven = proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
-            losses += [1 - proven / plain] if plain < local.ball else []
+        for row, (x, y) in enumerate(zip(data.X, data.y, strict=True)):
+            (rival,) = margins.rivals(y)
+            model = margins.over(rival, Example(network, row, x, y, 0.0), ball=2.0).model
+            solved = refine(closed_form(model, first_iterate(model, np.zeros_like(model.q))), model.ball)
+            plain = np.sqrt(2 * max(solved.value, 1e-300)) / model.stretch
+            losses += [1 - solved.proven_radius / plain] if plain < model.ball else []
         print(f"width {width:5d}, d={dim:4d}: {np.median(losses):9.1e}{max(losses):9.1e} on {len(losses)} examples")
 
 

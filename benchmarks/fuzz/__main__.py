@@ -22,7 +22,7 @@ def main() -> int:
     _print_ordinary(total)
     shown = ", ".join(f"{count} {outcome}" for outcome, count in far.outcomes.most_common())
     print(f"far scales: {far.cases} cases, two methods each: {shown}")
-    outcomes = Counter(confirm(each) for each in range(1000))
+    outcomes = Counter(confirm(seed) for seed in range(1000))
     print("rational arithmetic:", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
     violations = total.violations + far.violations
     print(f"violations: {len(violations)}", *violations[:20], sep="\n")

@@ -59,7 +59,7 @@ def _powers(rng: np.random.Generator, shape: tuple[int, ...] = ()) -> Any:
 def _times(values: Array, exponents: Any) -> Array:
     """values·2^exponents, held within the finite floats."""
     with np.errstate(over="ignore", under="ignore"):
-        return np.clip(np.ldexp(values, exponents), -LARGEST, LARGEST)
+        return np.asarray(np.clip(np.ldexp(values, exponents), -LARGEST, LARGEST))
 
 
 def everything(parts: Parts, rng: np.random.Generator) -> None:
@@ -206,12 +206,12 @@ def _certify(network: TwoLayer | Deep, points: Array, rng: np.random.Generator, 
     attack, cap = Ray(), _cap(points, rng)
     for method in rng.choice(list(methods), size=2, replace=False):
         try:
-            found = methods[method].bound(network, Data(torch.from_numpy(points), y), attack=attack, cap=cap)
+            bounds = methods[method].bound(network, Data(torch.from_numpy(points), y), attack=attack, cap=cap)
         except ERRORS as error:
             tally.violations.append(f"{name}, {method}: {type(error).__name__}: {error}")
             continue
-        lower = np.maximum(lower, found.lower.numpy())
-        tally.outcomes.update("claimed" if claim > 0 else "claimed 0" for claim in found.lower.tolist())
+        lower = np.maximum(lower, bounds.lower.numpy())
+        tally.outcomes.update("claimed" if claim > 0 else "claimed 0" for claim in bounds.lower.tolist())
     for row, (x, label) in enumerate(zip(points, labels, strict=True)):
         tally.cases += 1
         undercut = lower[row] > 0 and _undercut(network, x, label, float(lower[row]), rng)

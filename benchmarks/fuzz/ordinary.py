@@ -77,7 +77,8 @@ def draw(rng: np.random.Generator) -> tuple[TwoLayer, Data]:
     elif shape == "far from 1":
         scale = 10.0 ** rng.uniform(-140, 140)
         W, b, v = W * scale, b * scale, v * 10.0 ** rng.uniform(-140, 140)
-    network = TwoLayer(*map(torch.from_numpy, (W, b, v)), torch.tensor(float(c), dtype=torch.float64))
+    weights, biases, outputs = map(torch.from_numpy, (W, b, v))
+    network = TwoLayer(weights, biases, outputs, torch.tensor(float(c), dtype=torch.float64))
     points = torch.from_numpy(X)
     y = torch.where(network.logits(points) >= 0, 1.0, -1.0).double()
     y[-1] = -y[-1]
@@ -92,27 +93,27 @@ def examine(seed: int) -> Tally:
     names = list(METHODS)
     for name in {"dual", names[1 + seed % (len(names) - 1)]}:
         try:
-            found = METHODS[name].bound(network, data, attack=MinimumNorm(starts=6), cap=1e3)
+            bounds = METHODS[name].bound(network, data, attack=MinimumNorm(starts=6), cap=1e3)
         except Contradiction as contradiction:
             tally.violations.append(f"seed {seed}, {name}: {contradiction}")
             continue
-        tally.violations += [f"seed {seed}, {name}: {each}" for each in _undercut(network, data, found, rng)]
+        tally.violations += [f"seed {seed}, {name}: {flip}" for flip in _undercut(network, data, bounds, rng)]
         tally.asked[name] += tally.right
-        tally.zero[name] += int(((found.lower == 0) & (network.margins(data.X, data.y) > 0)).sum())
+        tally.zero[name] += int(((bounds.lower == 0) & (network.margins(data.X, data.y) > 0)).sum())
         if name == "exact":
-            _compare(network, data, found, tally, seed)
+            _compare(network, data, bounds, tally, seed)
     return tally
 
 
-def _undercut(network: TwoLayer, data: Data, found: Bounds, rng: np.random.Generator) -> list[str]:
+def _undercut(network: TwoLayer, data: Data, bounds: Bounds, rng: np.random.Generator) -> list[str]:
     """Flips along random rays below the certified radius, if a margin below zero is measured there."""
     problems = []
     for _ in range(4):
         directions = torch.from_numpy(rng.normal(size=tuple(data.X.shape)))
         directions /= directions.norm(dim=1, keepdim=True)
         flips = first_flip(network, data.X, data.y, directions)
-        for row in (flips < found.lower * (1 - 1e-9)).nonzero()[:, 0].tolist():
-            near, far = float(flips[row]), float(found.lower[row])
+        for row in (flips < bounds.lower * (1 - 1e-9)).nonzero()[:, 0].tolist():
+            near, far = float(flips[row]), float(bounds.lower[row])
             steps = near + (far - near) * torch.logspace(-12, 0, 1001, dtype=torch.float64)[:-1, None]
             margins = network.margins(data.X[row] + steps * directions[row], data.y[row].expand(len(steps)))
             if margins.min() < 0:
@@ -120,24 +121,24 @@ def _undercut(network: TwoLayer, data: Data, found: Bounds, rng: np.random.Gener
     return problems
 
 
-def _compare(network: TwoLayer, data: Data, found: Bounds, tally: Tally, seed: int) -> None:
+def _compare(network: TwoLayer, data: Data, bounds: Bounds, tally: Tally, seed: int) -> None:
     """Exact against every activation region, on the first few examples."""
     W, b, v = network.W.numpy(), network.b.numpy(), network.v.numpy()
-    tally.closed += int((found.exact & (network.margins(data.X, data.y) > 0)).sum())
+    tally.closed += int((bounds.exact & (network.margins(data.X, data.y) > 0)).sum())
     if not 0.1 < float(network.W.norm()) < 100 or not 0.01 < float(network.v.norm()) < 100:
         return  # the reference's tolerances are absolute
     for row in range(4):
         radius = brute_force_radius(W, b, v, float(network.c), data.X[row].numpy(), float(data.y[row]))
-        lower, upper = float(found.lower[row]), float(found.upper[row])
-        if not np.isfinite(radius) and not found.exact[row]:
+        lower, upper = float(bounds.lower[row]), float(bounds.upper[row])
+        if not np.isfinite(radius) and not bounds.exact[row]:
             tally.touching += 1
             continue
         tally.brute += 1
-        if not found.exact[row]:  # time was up, on a busy machine earlier: the enclosure holds all the same
+        if not bounds.exact[row]:  # time was up, on a busy machine earlier: the enclosure holds all the same
             off = max(lower - radius, radius - upper, 0.0)
         else:
-            off = max(abs(lower - radius), radius - upper) if radius <= found.cap else max(found.cap - lower, 0.0)
-        off /= max(1.0, min(radius, found.cap))
+            off = max(abs(lower - radius), radius - upper) if radius <= bounds.cap else max(bounds.cap - lower, 0.0)
+        off /= max(1.0, min(radius, bounds.cap))
         tally.worst = max(tally.worst, off)
         if off > 1e-7:
             tally.violations.append(

@@ -1,16 +1,16 @@
 """What rational arithmetic says of dual bounds, of the signs they settle, and of the bounds after that."""
 
-from typing import Any
-
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
-from brittle.certificates.local import Array, Local, Span, localise
-from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, trim
-from brittle.certificates.rounding import never_flips, proven_radius
-from brittle.certificates.signs import agreed_signs
+from brittle.certificates.dual_bound import initial_kinds, never_flips
+from brittle.certificates.dual_start import closed_form, first_iterate
+from brittle.certificates.neighbourhood import LocalModel, Span, localise
+from brittle.certificates.saddle import Solved
+from brittle.certificates.scales import Array
+from brittle.certificates.settled_signs import settled_signs, trim
 from brittle.networks import TwoLayer
-from tests.certificates.reference import Proof, neurons
+from tests.certificates.reference import Margin, Proof, neurons
 
 
 def confirm(seed: int) -> str:
@@ -20,41 +20,40 @@ def confirm(seed: int) -> str:
     if not len(rows):
         return "nothing to prove"
     x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
-    exactly = *_near_one(network, y), x
+    margin = _near_one(network, x, y)
     with np.errstate(all="ignore"):
-        local = localise(Span.of(exactly[0]), *exactly, ball=1.5)
-        if never_flips(local, initial_kinds(local)):
+        model = localise(Span.of(margin.W), *margin, ball=1.5)
+        if never_flips(model, initial_kinds(model)):
             return "nothing to prove"
-        solved = closed_form(local, first_iterate(local, np.zeros(local.W.shape[1])))
-        return _confirm(exactly, local, solved)
+        solved = closed_form(model, first_iterate(model, np.zeros(model.W.shape[1])))
+        return _confirm(margin, model, solved)
 
 
-def _confirm(exactly: tuple[Any, ...], local: Local, solved: Solved) -> str:
-    point = solved.saddle.dual_point(solved.iterate)
-    radius = proven_radius(local, point)
+def _confirm(margin: Margin, model: LocalModel, solved: Solved) -> str:
+    point = solved.dual_point
+    radius = solved.proven_radius
     if radius == 0:
         return "zero"
-    ball = min(local.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
-    proof, signs = Proof.of(*exactly, local, point), agreed_signs(local, point, ball)
+    ball = min(model.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
+    proof, signs = Proof.of(margin, model, point), settled_signs(model, point, ball)
     if not proof.holds(radius):
         return "refuted"
     if not signs.any():
         return "confirmed"
-    settled = {neuron: int(sign) for neuron, sign in zip(neurons(*exactly, local), signs, strict=True) if sign}
+    settled = {neuron: int(sign) for neuron, sign in zip(neurons(margin, model), signs, strict=True) if sign}
     if not all(proof.settles(neuron, sign, ball) for neuron, sign in settled.items()):
         return "refuted"
     smaller = trim(solved, ball)
-    again = closed_form(smaller.saddle.local, smaller.iterate)
-    local, point = again.saddle.local, again.saddle.dual_point(again.iterate)
-    holds = never_flips(local, point.kinds) or Proof.of(*exactly, local, point, settled).holds(
-        proven_radius(local, point)
-    )
+    again = closed_form(smaller.model, smaller.iterate)
+    model, point = again.model, again.dual_point
+    holds = never_flips(model, point.kinds) or Proof.of(margin, model, point, settled).holds(again.proven_radius)
     return "confirmed with signs" if holds else "refuted"
 
 
-def _near_one(network: TwoLayer, y: float) -> tuple[Array, Array, Array, float]:
+def _near_one(network: TwoLayer, x: Array, y: float) -> Margin:
     """W, b, y·v and y·c with rows and outputs near 1, by powers of two: the draws leave room for them."""
     W, b, v, c = network.W.numpy(), network.b.numpy(), y * network.v.numpy(), y * float(network.c)
     rows = np.where(W.any(1), np.frexp(np.abs(W).max(1))[1], 0)
     top = max(np.where(v != 0, rows + np.frexp(v)[1], -(10**4)).max(), np.frexp(c)[1] if c else -(10**4))
-    return np.ldexp(W, -rows[:, None]), np.ldexp(b, -rows), np.ldexp(v, rows - top), float(np.ldexp(c, -top))
+    W, b, v = np.ldexp(W, -rows[:, None]), np.ldexp(b, -rows), np.ldexp(v, rows - top)
+    return Margin(W, b, v, float(np.ldexp(c, -top)), x)

@@ -8,26 +8,26 @@ import torch
 
 from benchmarks.fuzz import far, ordinary
 
-Found = TypeVar("Found")
+Tally = TypeVar("Tally")
 
 
 def run(cases: int, seed: int = 0, jobs: int = 1) -> ordinary.Tally:
     """Ordinary networks, at least so many cases."""
     total = ordinary.Tally()
-    for each in _examined(ordinary.examine, -(-cases // ordinary.POINTS), seed, jobs):
-        total.add(each)
+    for tally in _examined(ordinary.examine, -(-cases // ordinary.POINTS), seed, jobs):
+        total.add(tally)
     return total
 
 
 def run_far(cases: int, seed: int = 0, jobs: int = 1) -> far.FarTally:
     """Networks at far scales, at least so many cases."""
     total = far.FarTally()
-    for each in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
-        total.add(each)
+    for tally in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
+        total.add(tally)
     return total
 
 
-def _examined(examine: Callable[[int], Found], batches: int, seed: int, jobs: int) -> Iterator[Found]:
+def _examined(examine: Callable[[int], Tally], batches: int, seed: int, jobs: int) -> Iterator[Tally]:
     seeds = range(seed * 10**7, seed * 10**7 + batches)
     if jobs == 1:
         yield from map(examine, seeds)

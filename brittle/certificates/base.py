@@ -1,9 +1,9 @@
-"""What every certificate is: a part that claims a radius, and an entry that judges the claim against the network."""
+"""What every certificate is: a part that proves a radius, and an entry that judges the proof against the network."""
 
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
@@ -11,9 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.attacks import Attack, MinimumNorm, first_flip, step_past
+from brittle.attacks import Attack, MinimumNorm
 from brittle.attacks.base import Bounds as Box
-from brittle.certificates.layers import Layers
+from brittle.certificates.example import Enclosure, Example, lengths
+from brittle.certificates.judgement import SHORTEST, judged, reason
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
@@ -22,16 +23,8 @@ from brittle.common.threads import one_blas_thread
 from brittle.networks import Network, as_network
 from brittle.settings import Data
 
-SAME = 1e-9  # a lower bound above an upper one by less than this share is rounding in the attack, not a contradiction
 LONGEST = 2.0**1020  # no default cap is larger
-SHORTEST = 2.0**-1000  # no smaller radius is claimed: below, floats lose digits
-NOT_FINITE = "the margin is not finite in float64: rescale the network"
-ROUNDED = "rounding or underflow exceeds the margin: its sign at the example itself is not proved"
-UNPROVED = "the method proves no radius above 0 here: try exact (two layers) or relaxation"
-
-
-class Contradiction(RuntimeError):
-    """A flip was measured below a certified radius: a bug in this package, never the user's fault."""
+LowerBound = Callable[[Example, Enclosure], Enclosure]  # a tighter enclosure: its lower bound is proved
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +51,8 @@ class Bounds(Result):
     @property
     def ratio(self) -> Tensor:
         """lower/upper of the examples that are neither errors nor without a known flip."""
-        known = self.upper.isfinite() & (self.upper > 0)
-        return self.lower[known] / self.upper[known]
+        flipped = self.upper.isfinite() & (self.upper > 0)
+        return self.lower[flipped] / self.upper[flipped]
 
     def content(self) -> dict[str, Any]:
         """Everything but the flips, which are as large as the examples."""
@@ -72,24 +65,6 @@ class Bounds(Result):
             for name, words in (("status", self.status), ("reason", self.reason))
         }
         return super().summary() | counted
-
-
-@dataclass(frozen=True, eq=False)
-class Question:
-    """One rightly classified example x (dim,) with label y; no flip needs to be looked for outside the ball.
-
-    `flip` (dim,) is a known one, or zero; `shorten` tries directions (k, dim) and returns the shortest flip known.
-    """
-
-    x: Tensor
-    y: Tensor
-    margin: float
-    ball: float
-    flip: Tensor
-    shorten: Callable[[Tensor], float]
-
-
-Claim = Callable[[Question], float]
 
 
 class Certificate(ABC):
@@ -115,147 +90,76 @@ class Certificate(ABC):
         the lower bounds hold in the box too; `cap` is the radius beyond which nobody asks, by default 100 times the
         longest example.
         """
-        known = _double(network if isinstance(network, Network) else as_network(network))
-        known.check(data.X, data.y)
-        _require_finite(known)
+        double = _double(network if isinstance(network, Network) else as_network(network))
+        double.check(data.X, data.y)
+        _require_finite(double)
         longest = max(1.0, float(lengths(data.X).max()))
         cap = min(100 * longest, LONGEST) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()
-        found = (attack or MinimumNorm()).run(known, data, bounds=bounds, rng=rng)
+        flips = (attack or MinimumNorm()).run(double, data, bounds=bounds, rng=rng).perturbations
         share = (time.perf_counter() - started) / len(data)
-        record = _Record(known, data, bounds, cap, found.perturbations, share)
+        examples = _examples(double, data, bounds)
+        enclosures, seconds = list(_attacked(examples, data, flips, cap)), []
         with torch.no_grad(), one_blas_thread(), np.errstate(all="ignore"):
-            claim = self.prepare(known)
-            for row in range(len(data)):
-                record.judge(row, claim)
+            lower_bound = self.prepare(double)
+            for row, example in enumerate(examples):
+                started = time.perf_counter()
+                if example.margin > 0 and enclosures[row].ball > SHORTEST:
+                    enclosures[row] = judged(example, lower_bound(example, enclosures[row]))
+                seconds.append(share + time.perf_counter() - started)
                 watch(Progress((row + 1) / len(data), f"{row + 1} of {len(data)} examples"))
-        return record.bounds(self.name, self._gap)
+        return self._bounds(examples, enclosures, seconds)
 
     @abstractmethod
-    def prepare(self, network: Network) -> Claim:
-        """What is shared by all examples; the claim is a radius that no flip of the question's ball undercuts."""
+    def prepare(self, network: Network) -> LowerBound:
+        """What is shared by all examples.
+
+        The lower bound is called for each, with what is known of it: `enclosure.proven(radius)` says that no flip of
+        the ball undercuts the radius, `example.attacked(enclosure, directions)` tries directions as attacks.
+        """
 
     @property
     def _gap(self) -> float:
         """The relative gap at which the enclosure counts as exact."""
         return 1e-6
 
-
-class _Record:
-    """The enclosures so far. Every upper bound in it was measured on the network."""
-
-    def __init__(self, network: Network, data: Data, box: Box | None, cap: float, flips: Tensor, share: float) -> None:
-        self.network, self.data, self.box, self.cap, self.flips = network, data, box, cap, flips.clone()
-        self.margins = network.margins(data.X, data.y)
-        flipped = network.margins(data.X + flips, data.y) < 0
-        self.upper = torch.where(flipped, lengths(flips), torch.inf)
-        self.upper[self.margins <= 0] = 0
-        self.flips[~(self.upper.isfinite() & (self.upper > 0))] = 0
-        self.lower = torch.zeros_like(self.upper)
-        self.seconds = torch.full_like(self.upper, share)
-
-    def judge(self, row: int, claim: Claim) -> None:
-        question = self._question(row)
-        if not (question.margin > 0 and question.ball > SHORTEST):
-            return
-        started = time.perf_counter()
-        radius = claim(question)
-        self.seconds[row] += time.perf_counter() - started
-        radius = radius if radius > SHORTEST else 0.0
-        upper = float(self.upper[row])
-        if radius > upper * (1 + SAME):
-            if self._surely_flips(row, min(radius, self.cap)):
-                raise Contradiction(f"example {row} flips at {upper!r} and was certified to {radius!r}")
-            self.upper[row], self.flips[row] = torch.inf, 0.0
-        self.lower[row] = min(radius, float(self.upper[row]), self.cap)
-
-    def _surely_flips(self, row: int, radius: float) -> bool:
-        """Whether the ray through the measured flip has a margin below zero, rounding aside, before the radius."""
-        if self.network.depth is None:
-            return True
-        for stretch in torch.linspace(1, radius / float(self.upper[row]), 17, dtype=torch.float64)[:-1]:
-            values, slips = self._outputs(row, self.data.X[row] + stretch * self.flips[row])
-            if (values + slips < 0).any():
-                return True
-        return False
-
-    def _outputs(self, row: int, point: Tensor) -> tuple[Tensor, Tensor]:
-        """The margins over every rival at a point, each in a unit of its own, and how far they may be off."""
-        margins = Layers.of(self.network, "").around(point, 0.0, self.data.y[row])
-        return margins.outputs(margins.x)
-
-    def _reason(self, row: int) -> str:
-        """Why nothing was proved of a rightly classified example."""
-        if not self.margins[row].isfinite():
-            return NOT_FINITE
-        if self.network.depth is None:
-            return UNPROVED
-        values, slips = self._outputs(row, self.data.X[row])
-        return UNPROVED if (values > slips).all() else ROUNDED
-
-    def bounds(self, method: str, gap: float) -> Bounds:
-        capped = (self.lower >= self.cap) & (self.upper > self.cap)
-        exact = capped | (self.upper.isfinite() & (self.upper - self.lower <= gap * self.upper))
-        status = [_ending(*facts) for facts in zip((self.margins <= 0).tolist(), capped, exact, strict=True)]
-        reason = [
-            self._reason(row) if word is Ending.OPEN and self.lower[row] == 0 else "" for row, word in enumerate(status)
-        ]
+    def _bounds(self, examples: Sequence[Example], enclosures: Sequence[Enclosure], seconds: Sequence[float]) -> Bounds:
+        lower = torch.tensor([enclosure.lower for enclosure in enclosures], dtype=torch.float64)
+        upper = torch.tensor([enclosure.upper for enclosure in enclosures], dtype=torch.float64)
+        flips, cap = torch.stack([enclosure.flip for enclosure in enclosures]), enclosures[0].cap
+        capped = (lower >= cap) & (upper > cap)
+        exact = capped | (upper.isfinite() & (upper - lower <= self._gap * upper))
+        status = tuple(map(_ending, examples, capped.tolist(), exact.tolist()))
+        reasons = tuple(
+            reason(example) if word is Ending.OPEN and radius == 0 else ""
+            for example, word, radius in zip(examples, status, lower.tolist(), strict=True)
+        )
         return Bounds(
-            self.lower, self.upper, exact, self.seconds, tuple(status), method, self.cap, self.flips, tuple(reason)
+            lower, upper, exact, torch.tensor(seconds, dtype=torch.float64), status, self.name, cap, flips, reasons
         )
 
-    def _question(self, row: int) -> Question:
-        ball = min(float(self.upper[row]), self.cap)
 
-        def shorten(directions: Tensor) -> float:
-            return self._shorten(row, directions)
-
-        X, y = self.data.X, self.data.y
-        return Question(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten)
-
-    def _shorten(self, row: int, directions: Tensor) -> float:
-        """Follow exact rays, and keep the shortest perturbation that is measured to flip."""
-        directions = directions[directions.isfinite().all(1) & (directions != 0).any(1)]
-        directions = directions / directions.abs().amax(1, keepdim=True)  # squares of far scales leave the floats
-        directions = directions / directions.norm(dim=1, keepdim=True)
-        X, y = self.data.X[row].expand_as(directions), self.data.y[row].expand(len(directions))
-        limit = torch.full((len(directions),), min(float(self.upper[row]), self.cap), dtype=torch.float64)
-        flips = first_flip(self.network, X, y, directions, limit)
-        near = flips < self.upper[row]
-        if near.any():
-            sizes = step_past(self.network, X[near], y[near], directions[near], flips[near], limit[near])
-            for size, direction in zip(sizes, directions[near], strict=True):
-                self._keep(row, size * direction)
-        return min(float(self.upper[row]), self.cap)
-
-    def _keep(self, row: int, flip: Tensor) -> None:
-        if not flip.isfinite().all():
-            return
-        point = self.data.X[row] + flip
-        if self.box is not None and ((point < self.box[0]) | (point > self.box[1])).any():
-            return
-        measured = self.network.margins(point[None], self.data.y[row : row + 1])
-        length = lengths(flip[None])[0]
-        if measured < 0 and length < self.upper[row]:
-            self.upper[row], self.flips[row] = length, flip
+def _examples(network: Network, data: Data, box: Box | None) -> list[Example]:
+    margins = network.margins(data.X, data.y).tolist()
+    return [Example(network, row, data.X[row], data.y[row], margin, box) for row, margin in enumerate(margins)]
 
 
-def _ending(misclassified: bool, capped: bool, exact: bool) -> Ending:
-    if misclassified:
+def _attacked(examples: Sequence[Example], data: Data, flips: Tensor, cap: float) -> Iterator[Enclosure]:
+    """Before anything is proved; the flips are measured on the network, all at once."""
+    flipped = examples[0].network.margins(data.X + flips, data.y) < 0
+    upper = torch.where(flipped, lengths(flips), torch.inf).tolist()
+    for example, length, flip in zip(examples, upper, flips, strict=True):
+        length = 0.0 if example.margin <= 0 else length
+        yield Enclosure(0.0, length, flip if 0 < length < torch.inf else torch.zeros_like(flip), cap)
+
+
+def _ending(example: Example, capped: bool, exact: bool) -> Ending:
+    if example.margin <= 0:
         return Ending.ERROR
     if capped:
         return Ending.CAPPED
     return Ending.EXACT if exact else Ending.OPEN
-
-
-def lengths(rows: Tensor) -> Tensor:
-    """‖row‖ of every row (n, dim), at scales where the squares leave the floats too."""
-    plain = rows.norm(dim=1)
-    top = rows.abs().amax(1)
-    far = ((plain < 1e-140) & (top > 0)) | (plain > 1e150)
-    scaled = torch.where(far[:, None], rows / torch.where(far, top, 1.0)[:, None], 0.0)
-    return torch.where(far, top * scaled.norm(dim=1), plain)
 
 
 def _require_finite(network: Network) -> None:

@@ -7,8 +7,8 @@ The optimum has ½(t² - z²) = w·Yw with t = |C|/2κ and a multiplier Y ⪰ 0 
 
 import numpy as np
 
+from brittle.certificates.cholesky import factor, remainder
 from brittle.certificates.scales import Array
-from brittle.certificates.symmetric import factor, remainder, solve, whiten
 
 FLOOR = 1e-30  # of a squared length, against division by zero
 SEARCHES = 40  # for s, at most
@@ -46,7 +46,7 @@ def leverages(W: Array, kappa: Array) -> Array:
     """w·(I - M)⁻¹w of every row."""
     L = factor(remainder(W, kappa))
     assert L is not None
-    squares: Array = (whiten(L, W) ** 2).sum(0)
+    squares: Array = (L.whiten(W) ** 2).sum(0)
     return squares
 
 
@@ -63,7 +63,7 @@ def newton(W: Array, C: Array, z: Array, kappa: Array, barrier: float, steps: in
     for _ in range(steps):
         L, k = factor(A), kappa[loose]
         assert L is not None
-        V = whiten(L, W)
+        V = L.whiten(W)
         G = V.T @ V
         # Everything in relative steps dκ/κ: the neurons' scales differ by orders of magnitude.
         gradient = C**2 / (8 * k) - k * z**2 / 2 - barrier * k * G.diagonal()
@@ -74,12 +74,12 @@ def newton(W: Array, C: Array, z: Array, kappa: Array, barrier: float, steps: in
         H_factor = factor(H)
         if H_factor is None:
             break
-        step = solve(H_factor, gradient)
+        step = H_factor.solve(gradient)
         move = (W.T * (k * step)) @ W
         length = _inside(A, move, step)
         kappa[loose] = k * (1 + length * step)
         A -= length * move
-        if length == 0 or gradient @ step < 0.1 * barrier * len(L):
+        if length == 0 or gradient @ step < 0.1 * barrier * len(A):
             break
     return kappa
 

@@ -1,14 +1,16 @@
 """The dual bound of a two-layer network at one dual point per example."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
-import numpy as np
-
-from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, refine, trim
-from brittle.certificates.rounding import never_flips, proven_radius
+from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.dual_bound import initial_kinds, never_flips
+from brittle.certificates.dual_start import closed_form, first_iterate, refine
+from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.margins import RivalMargin, TwoLayerMargins
+from brittle.certificates.saddle import Solved
+from brittle.certificates.settled_signs import trim
 from brittle.common.parts import option
 from brittle.networks import Network
 
@@ -21,26 +23,31 @@ class Dual(Certificate):
 
     refined: bool = field(default=False, metadata=option("Better bounds, a few times slower."))
 
-    def prepare(self, network: Network) -> Claim:
-        margins = TwoLayerMargins.of(network, self.name)
-        return lambda question: self._claim(margins, question)
+    def prepare(self, network: Network) -> LowerBound:
+        return partial(self._enclose, TwoLayerMargins.of(network, self.name))
 
-    def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
-        return min((rival.unit * self._radius(rival) for rival in margins.rivals(question)), default=np.inf)
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+        radii = []
+        for rival in margins.rivals(example.y):
+            margin = margins.over(rival, example, enclosure.ball)
+            radius, enclosure = self._radius(margin, enclosure)
+            radii.append(margin.unit * radius)
+        return enclosure.proven(min(radii))
 
-    def _radius(self, rival: Rival) -> float:
-        local = rival.local
-        if never_flips(local, initial_kinds(local)):
-            return local.ball
-        enough = 0.5 * local.reach**2 * 1.001
-        solved = closed_form(local, first_iterate(local, rival.start), enough=enough)
-        solved = self._improve(solved, rival.shorten(solved.point), enough)
-        rival.shorten(solved.point)
-        return proven_radius(solved.saddle.local, solved.saddle.dual_point(solved.iterate))
+    def _radius(self, margin: RivalMargin, enclosure: Enclosure) -> tuple[float, Enclosure]:
+        """What is proved of this margin, in its unit, and the enclosure after further attacks."""
+        model = margin.model
+        if never_flips(model, initial_kinds(model)):
+            return model.ball, enclosure
+        enough = 0.5 * model.reach**2 * 1.001
+        start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        enclosure = margin.attacked(enclosure, start.point)
+        solved = self._improve(start, margin.ball(enclosure), enough)
+        return solved.proven_radius, margin.attacked(enclosure, solved.point)
 
-    def _improve(self, solved: Solved, radius: float, enough: float) -> Solved:
+    def _improve(self, start: Solved, radius: float, enough: float) -> Solved:
         if self.refined:
-            return refine(solved, radius, enough=enough)
-        solved = trim(solved, radius)
-        found = closed_form(solved.saddle.local, solved.iterate, enough=enough)
-        return found if found.iterate.value > solved.iterate.value else solved
+            return refine(start, radius, enough=enough)
+        trimmed = trim(start, radius)
+        again = closed_form(trimmed.model, trimmed.iterate, enough)
+        return again if again.value > trimmed.value else trimmed

@@ -2,15 +2,17 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.pairs import Rival, TwoLayerMargins
-from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
-from brittle.certificates.rounding import never_flips
-from brittle.certificates.tree import Tree
+from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.branch_and_bound import BranchAndBound
+from brittle.certificates.dual_bound import initial_kinds, never_flips
+from brittle.certificates.dual_start import closed_form, first_iterate, refine
+from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.margins import RivalMargin, TwoLayerMargins
 from brittle.common.errors import require_between, require_positive
 from brittle.common.parts import option
 from brittle.networks import Network
@@ -33,20 +35,26 @@ class Exact(Certificate):
     def _gap(self) -> float:
         return self.gap * (1 + 1e-6)
 
-    def prepare(self, network: Network) -> Claim:
-        margins = TwoLayerMargins.of(network, self.name)
-        return lambda question: self._claim(margins, question)
+    def prepare(self, network: Network) -> LowerBound:
+        return partial(self._enclose, TwoLayerMargins.of(network, self.name))
 
-    def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
         deadline = time.perf_counter() + self.seconds
-        return min((rival.unit * self._radius(rival, deadline) for rival in margins.rivals(question)), default=np.inf)
+        radii = []
+        for rival in margins.rivals(example.y):
+            margin = margins.over(rival, example, enclosure.ball)
+            radius, enclosure = self._radius(margin, enclosure, deadline)
+            radii.append(margin.unit * radius)
+        return enclosure.proven(min(radii))
 
-    def _radius(self, rival: Rival, deadline: float) -> float:
-        local = rival.local
-        if never_flips(local, initial_kinds(local)):
-            return local.ball
-        enough = 0.5 * (local.reach * (1 - 0.5 * self.gap)) ** 2
-        depth = 0.1 * self.gap * float(local.values(np.zeros(len(local.q))))
-        solved = closed_form(local, first_iterate(local, rival.start), enough)
-        solved = refine(solved, rival.shorten(solved.point) * (1 - self.gap), min(1e-4, self.gap), enough)
-        return Tree(self.gap, depth, deadline, rival.shorten).grow(solved)
+    def _radius(self, margin: RivalMargin, enclosure: Enclosure, deadline: float) -> tuple[float, Enclosure]:
+        """What is proved of this margin, in its unit, and the enclosure after further attacks."""
+        model = margin.model
+        if never_flips(model, initial_kinds(model)):
+            return model.ball, enclosure
+        enough = 0.5 * (model.reach * (1 - 0.5 * self.gap)) ** 2
+        depth = 0.1 * self.gap * float(model.values(np.zeros(len(model.q))))
+        start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        enclosure = margin.attacked(enclosure, start.point)
+        root = refine(start, margin.ball(enclosure) * (1 - self.gap), min(1e-4, self.gap), enough)
+        return BranchAndBound(margin, self.gap, depth, deadline).run(root, enclosure)

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.certificates.local import UNDERFLOW, gamma
+from brittle.certificates.rounding import UNDERFLOW, gamma
 from brittle.certificates.scales import Array, Exponents, added, near_one, shifted
 from brittle.networks import Network, as_layered
 
@@ -15,7 +15,7 @@ STEP = 32  # between the exponents of inputs: few of them are met, and each is p
 
 
 @dataclass(frozen=True, eq=False)
-class Margins:
+class DeepMargins:
     """z_l = weights[l] φ(z_{l-1}) + biases[l] at inputs in units of 2^exponent; the outputs, margins over every rival,
     are in units of 2^units. Every row of the weights is near 1, and every weight, bias and entry of x may be off by
     what falls below the floats on the way there.
@@ -51,17 +51,17 @@ class Layers:
     @classmethod
     def of(cls, network: Network, method: str) -> "Layers":
         layered = as_layered(network, f"method {method}")
-        weights, biases = ([each.detach().numpy() for each in part] for part in (layered.weights, layered.biases))
+        weights, biases = ([values.detach().numpy() for values in part] for part in (layered.weights, layered.biases))
         return cls(tuple(weights), tuple(biases))
 
-    def around(self, x: Tensor, ball: float, y: Tensor) -> Margins:
+    def around(self, x: Tensor, ball: float, y: Tensor) -> DeepMargins:
         """The margins for inputs x + δ, ‖δ‖ ≤ ball, in units that bring every number near 1."""
         exponent = -(-math.frexp(max(float(x.abs().max()), ball))[1] // STEP) * STEP
         weights, biases, units = self._near_one(exponent)
         W, by, b, b_by = self._differences(y)
         last, bias, outputs = near_one(W, by + units, b, b_by)
         parts = (*weights, torch.from_numpy(last)), (*biases, torch.from_numpy(bias))
-        return Margins(*parts, torch.from_numpy(shifted(x.numpy(), -exponent)), exponent, outputs)
+        return DeepMargins(*parts, torch.from_numpy(shifted(x.numpy(), -exponent)), exponent, outputs)
 
     def last_rows(self, y: Tensor) -> tuple[Array, Exponents]:
         """The last layer's weights of every margin as rows near 1, and their units."""

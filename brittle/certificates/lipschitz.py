@@ -2,14 +2,17 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import Layers, spectral_norm
-from brittle.certificates.local import UNDERFLOW, UNIT, Local, length
-from brittle.certificates.pairs import TwoLayerMargins
+from brittle.certificates.margins import TwoLayerMargins
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, length
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
 from brittle.common.parts import check_fields, option
@@ -35,27 +38,25 @@ class Lipschitz(Certificate):
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def prepare(self, network: Network) -> Claim:
-        deep = network.depth is not None and network.depth > 2
-        if self.constant == "spectral" or deep:
-            name = self.name if self.constant == "spectral" or not deep else f"{self.name} ({self.constant})"
-            require(
-                self.constant == "spectral" or not deep, f"{name} needs two layers; constant spectral takes any depth"
-            )
+    def prepare(self, network: Network) -> LowerBound:
+        if self.constant == "spectral":
             layers = Layers.of(network, self.name)
-            inner = _product(layers.weights[:-1])
-            return lambda question: _global_radius(layers, *inner, question)
-        margins = TwoLayerMargins.of(network, self.name)
-        return lambda question: min(
-            (rival.unit * self._radius(rival.local) for rival in margins.rivals(question)), default=np.inf
-        )
+            return partial(_spectral, layers, _product(layers.weights[:-1]))
+        deep = network.depth is not None and network.depth > 2
+        name = f"{self.name} ({self.constant})"
+        require(not deep, f"{name} needs two layers; constant spectral takes any depth")
+        return partial(self._enclose, TwoLayerMargins.of(network, self.name))
 
-    def _radius(self, local: Local) -> float:
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+        over = (margins.over(rival, example, enclosure.ball) for rival in margins.rivals(example.y))
+        return enclosure.proven(min(margin.unit * self._radius(margin.model) for margin in over))
+
+    def _radius(self, model: LocalModel) -> float:
         if self.constant == "sum":
-            return min(local.ball, _quotient(local, _slope_of_sums(local)))
-        low, high, middle = 0.0, local.ball, local.ball
+            return min(model.ball, _quotient(model, _slope_of_sums(model)))
+        low, high, middle = 0.0, model.ball, model.ball
         for _ in range(TURNS):
-            inside = local.within(middle)
+            inside = model.within(middle)
             if _quotient(inside, _slope(inside)) >= middle:
                 low = middle
             else:
@@ -66,43 +67,51 @@ class Lipschitz(Certificate):
         return low
 
 
-def _product(weights: tuple[Array, ...]) -> tuple[float, int]:
-    """A ceiling over ‖W_1‖·‖W_2‖··· as m·2^e."""
+class _Scaled(NamedTuple):
+    """value·2^exponent"""
+
+    value: float
+    exponent: int
+
+
+def _product(weights: tuple[Array, ...]) -> _Scaled:
+    """A ceiling over ‖W_1‖·‖W_2‖···"""
     product, total = 1.0, 0
     for W in weights:
         top = max(int(exponents(W).max()), -FARTHEST)
         product, by = math.frexp(product * spectral_norm(shifted(W, -top)))
         total += top + by
-    return product, total
+    return _Scaled(product, total)
 
 
-def _global_radius(layers: Layers, inner: float, inner_by: int, question: Question) -> float:
-    margins = layers.around(question.x, question.ball, question.y)
+def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Enclosure) -> Enclosure:
+    """Every margin over the product of the layers' norms."""
+    margins = layers.around(example.x, enclosure.ball, example.y)
     values, slips = margins.outputs(margins.x)
     floors = (values - slips).clamp(min=0).numpy()
-    rows, units = layers.last_rows(question.y)
-    constants = inner * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
+    rows, units = layers.last_rows(example.y)
+    constants = inner.value * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
     quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
-    radii = shifted(quotients, margins.units - units - inner_by)
-    return float(min(radii.min() * (1 - 8 * UNIT), question.ball))
+    radii = shifted(quotients, margins.units - units - inner.exponent)
+    return enclosure.proven(float(min(radii.min() * (1 - 8 * ROUNDOFF), enclosure.ball)))
 
 
-def _quotient(local: Local, slope: float) -> float:
+def _quotient(model: LocalModel, slope: float) -> float:
     """How far the margin lasts at this slope, rounding paid for; ε may be longer than δ."""
-    value = local.beta + np.maximum(local.a, 0) @ local.c
-    slip = local.error + 1e-14 * len(local.c) * (abs(local.beta) + np.abs(local.a) @ np.abs(local.c))
+    value = model.beta + np.maximum(model.a, 0) @ model.c
+    slip = model.error + 1e-14 * len(model.c) * (abs(model.beta) + np.abs(model.a) @ np.abs(model.c))
     floor = float(value - slip)
-    return floor / (slope * local.stretch * (1 + 1e-12)) * (1 - 8 * UNIT) if floor > UNDERFLOW else 0.0
+    return floor / (slope * model.stretch * (1 + 1e-12)) * (1 - 8 * ROUNDOFF) if floor > UNDERFLOW else 0.0
 
 
-def _slope(local: Local) -> float:
-    spectral = spectral_norm(local.W) * length(local.c) * (1 + 1e-12) if len(local.c) else 0.0
-    return length(local.q) * (1 + 1e-12) + min(spectral, _sum(local))
+def _slope(model: LocalModel) -> float:
+    spectral = spectral_norm(model.W) * length(model.c) * (1 + 1e-12) if len(model.c) else 0.0
+    return length(model.q) * (1 + 1e-12) + min(spectral, _sum(model))
 
 
-def _slope_of_sums(local: Local) -> float:
-    return length(local.q) * (1 + 1e-12) + _sum(local)
+def _slope_of_sums(model: LocalModel) -> float:
+    return length(model.q) * (1 + 1e-12) + _sum(model)
 
 
-def _sum(local: Local) -> float:
-    return float(np.abs(local.c) @ local.sizes) * (1 + 1e-12)
+def _sum(model: LocalModel) -> float:
+    return float(np.abs(model.c) @ model.sizes) * (1 + 1e-12)

@@ -5,21 +5,23 @@ whose smallest value in the ball is known. The rounding of every product is boun
 values, with the bounds that are known for the layer's inputs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from brittle.certificates.base import Certificate, Claim, Question
-from brittle.certificates.layers import Layers, Margins
-from brittle.certificates.local import UNDERFLOW, UNIT, gamma
-from brittle.certificates.scales import SQUARES
+from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.layers import DeepMargins, Layers
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.common.errors import require_count
 from brittle.common.parts import option
 from brittle.networks import Network
 
-LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
+Tensors = tuple[Tensor, ...]
+GAMMA_UNDERFLOW = 1e-270  # γ times it is more than a sum of products near 1 can lose below the smallest normal float
 
 
 @dataclass(frozen=True)
@@ -35,15 +37,15 @@ class Relaxation(Certificate):
         require_count("halvings", self.halvings)
         require_count("steps", self.steps, least=0)
 
-    def prepare(self, network: Network) -> Claim:
-        layers = Layers.of(network, self.name)
-        return lambda question: self._claim(layers.around(question.x, question.ball, question.y), question)
+    def prepare(self, network: Network) -> LowerBound:
+        return partial(self._enclose, Layers.of(network, self.name))
 
-    def _claim(self, margins: Margins, question: Question) -> float:
+    def _enclose(self, layers: Layers, example: Example, enclosure: Enclosure) -> Enclosure:
+        margins = layers.around(example.x, enclosure.ball, example.y)
         unit = 2.0 ** (margins.exponent - 1)
-        return unit * (2 * self._radius(margins, 0.5 * question.ball / unit))
+        return enclosure.proven(unit * (2 * self._radius(margins, 0.5 * enclosure.ball / unit)))
 
-    def _radius(self, margins: Margins, ball: float) -> float:
+    def _radius(self, margins: DeepMargins, ball: float) -> float:
         low, high = 0.0, ball
         if self._holds(margins, high):
             return high
@@ -56,13 +58,13 @@ class Relaxation(Certificate):
             middle = 0.5 * (low + high) if low > 0 else 0.1 * high
         return low
 
-    def _holds(self, margins: Margins, radius: float) -> bool:
+    def _holds(self, margins: DeepMargins, radius: float) -> bool:
         """Whether every margin is positive in the whole ball."""
         ball = _Ball(margins, radius)
-        for depth in range(1, len(margins.weights)):
-            ball.enter(depth)
-        floors = ball.floor(ball.slopes)
+        for _ in margins.weights[1:]:
+            ball = ball.entered()
         slopes = ball.slopes
+        floors = ball.floor(slopes)
         for _ in range(self.steps if not (floors > 0).all() else 0):
             slopes = ball.steeper(slopes)
             floors = torch.maximum(floors, ball.floor(slopes))
@@ -71,51 +73,54 @@ class Relaxation(Certificate):
         return bool((floors > 0).all())
 
 
+@dataclass(frozen=True, eq=False)
 class _Ball:
-    """Bounds of all layers that were entered, for inputs x + δ with ‖δ‖ ≤ radius."""
+    """Inputs x + δ with ‖δ‖ ≤ radius, and bounds on the z of all layers that were entered."""
 
-    def __init__(self, margins: Margins, radius: float) -> None:
-        self.layers, self.x, self.radius = margins, margins.x, radius
-        self.low: list[Tensor] = []
-        self.high: list[Tensor] = []
-        self.slopes: list[Tensor] = []  # of the lower lines
+    margins: DeepMargins
+    radius: float
+    low: Tensors = ()
+    high: Tensors = ()
+    slopes: Tensors = ()  # of the lower lines
 
-    def enter(self, depth: int) -> None:
-        """Bounds on z_depth (counted from 1), from both sides at once."""
-        W, b = self.layers.weights[depth - 1], self.layers.biases[depth - 1]
-        floors = self._backward(torch.cat([W, -W]), torch.cat([b, -b]), depth - 1, self.slopes)
+    def entered(self) -> "_Ball":
+        """With bounds on the next layer's z, from both sides at once."""
+        W, b = self.margins.weights[len(self.low)], self.margins.biases[len(self.low)]
+        floors = self._backward(torch.cat([W, -W]), torch.cat([b, -b]), self.slopes)
         low, high = floors[: len(W)], -floors[len(W) :]
-        self.low.append(low)
-        self.high.append(high)
-        self.slopes.append((high > -low).to(low))
+        slope = (high > -low).to(low)
+        return replace(self, low=(*self.low, low), high=(*self.high, high), slopes=(*self.slopes, slope))
 
-    def floor(self, slopes: list[Tensor]) -> Tensor:
-        return self._backward(self.layers.weights[-1], self.layers.biases[-1], len(self.low), slopes)
+    def floor(self, slopes: Tensors) -> Tensor:
+        """Under every margin, with these slopes of the lower lines."""
+        return self._backward(self.margins.weights[-1], self.margins.biases[-1], slopes)
 
-    def steeper(self, slopes: list[Tensor]) -> list[Tensor]:
+    def steeper(self, slopes: Tensors) -> Tensors:
         """One step of normalised ascent on the smallest margin's floor."""
         with torch.enable_grad():
-            free = [slope.clone().requires_grad_(True) for slope in slopes]
+            free = tuple(slope.clone().requires_grad_(True) for slope in slopes)
             gradients = torch.autograd.grad(self.floor(free).min(), free)
-        return [
+        return tuple(
             (slope + 0.2 * gradient / gradient.abs().max().clamp(min=1e-300)).clamp(0, 1)
             for slope, gradient in zip(slopes, gradients, strict=True)
-        ]
+        )
 
-    def _backward(self, rows: Tensor, offsets: Tensor, depth: int, slopes: list[Tensor]) -> Tensor:
-        """Floors under rows·φ(z_depth) + offsets."""
-        slip = torch.zeros_like(offsets)
-        for layer in reversed(range(depth)):
+    def _backward(self, rows: Tensor, offsets: Tensor, slopes: Tensors) -> Tensor:
+        """Floors under rows·φ(z) + offsets for the z of the last layer that was entered."""
+        x, slip = self.margins.x, torch.zeros_like(offsets)
+        for layer in reversed(range(len(self.low))):
             rows, offsets, extra = self._through_relu(rows, offsets, layer, slopes[layer])
-            W, b = self.layers.weights[layer], self.layers.biases[layer]
-            size = self.high[layer - 1].clamp(min=0) if layer else self.x.abs() + self.radius
-            lost = LOST * (1 + size.sum())
-            weight = rows.abs() @ (W.abs() @ size + b.abs() + lost) + offsets.abs() + lost
+            W, b = self.margins.weights[layer], self.margins.biases[layer]
+            size = self.high[layer - 1].clamp(min=0) if layer else x.abs() + self.radius
+            underflow = GAMMA_UNDERFLOW * (1 + size.sum())
+            weight = rows.abs() @ (W.abs() @ size + b.abs() + underflow) + offsets.abs() + underflow
             slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
             offsets, rows = offsets + rows @ b, rows @ W
         reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
-        slip = slip + gamma(rows.shape[1] + 8) * (rows.abs() @ (self.x.abs() + LOST) + offsets.abs() + LOST)
-        floors: Tensor = offsets + rows @ self.x - reach - slip * (1 + 8 * UNIT)
+        slip = slip + gamma(rows.shape[1] + 8) * (
+            rows.abs() @ (x.abs() + GAMMA_UNDERFLOW) + offsets.abs() + GAMMA_UNDERFLOW
+        )
+        floors: Tensor = offsets + rows @ x - reach - slip * (1 + 8 * ROUNDOFF)
         return floors
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:

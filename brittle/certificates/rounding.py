@@ -1,122 +1,38 @@
-"""The judge: what a dual point proves, with every rounding error paid for. No solver's word is taken here."""
+"""Rounding errors: the unit roundoff, γ_n, and what is lost below the floats.
 
-from dataclasses import dataclass
+A glossary of the error terms, which have one name in all files. Each is a bound that holds in real arithmetic.
+
+model
+    sizes     (k,) at least ‖w_j‖
+    slips     (k,) how far a neuron's input in the model may be from that in the network, anywhere in the ball
+    rest      (m,) how far w_j·δ may be from its value in the basis of the span, per length of δ
+    stretch   how much longer than δ its coordinates ε may be: a basis is orthonormal up to rounding
+    lost      (k,) how far an output weight may be off that would have fallen below the floats
+    error     how far the network's margin may lie below the model's, anywhere in the ball
+
+dual point
+    slip      how far a sum of products may be off: γ_n times the sum of their absolute values
+    off       at least ‖p - Ax‖, the residual of a computed solution x of Ax = p
+    slant     how far a computed product Av may be off, per length of v
+    spread    at least w·A⁻¹w
+    σ, ς      A ⪰ σI is proved if A - (σ + ς)I has a Cholesky factor: ς pays for the rounding of A and of the factor
+"""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from brittle.certificates.local import UNIT, Local, gamma, length
-from brittle.certificates.scales import SQUARES, Array
-from brittle.certificates.symmetric import factor, remainder, solve
+from brittle.certificates.scales import Array
 
-CONVEX, CONCAVE, ACTIVE, INACTIVE = range(4)
-LEAST = 1e-9  # σ: the smallest eigenvalue of I - M that is asked for
-TINY = 1e-200  # below it, underflow could matter
-LARGEST = 2.0**150  # a multiplier: with numbers near 1, a larger one proves nothing more and lifts underflow
-UNDERFLOW = 1e-220  # more than F can lose below the smallest normal float, with such a multiplier
+ROUNDOFF = 2.0**-53  # u: a result of +, -, ·, / or √ is within this share of the real one
+SMALLEST = 2.0**-1074  # the least float above 0: no result loses more than half of it below the normal ones
+SQUARES = 1e-150  # a length is at most its float, up to rounding, plus this: smaller squares may be lost
+UNDERFLOW = 1e-290  # more than any sum of products near 1 can lose below the smallest normal float
 
 
-@dataclass(frozen=True)
-class DualPoint:
-    """μ, slopes ĝ = g/μ (k,), curvatures κ̂ = κ/μ (k,; read where the neuron is CONCAVE), kinds (k,) of the neurons.
-
-    ACTIVE and INACTIVE are concave neurons of a branch in which a_j + w_j·ε ≥ 0, or ≤ 0, is given.
-    """
-
-    multiplier: float
-    slopes: Array
-    curvatures: Array
-    kinds: NDArray[np.int8]
+def gamma(count: int) -> float:
+    """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
+    return 2 * count * ROUNDOFF / (1 - count * ROUNDOFF)
 
 
-def proven_radius(local: Local, point: DualPoint) -> float:
-    """No flip of the branch lies closer than this; 0 if the point proves nothing, at most the ball's radius."""
-    if never_flips(local, point.kinds):
-        return local.ball
-    value = proven_value(local, point)
-    if not value > TINY:
-        return 0.0
-    return float(min(local.ball, np.sqrt(2 * value) / local.stretch * (1 - 8 * UNIT)))
-
-
-def never_flips(local: Local, kinds: NDArray[np.int8]) -> bool:
-    """Whether nothing negative is left in the branch: the margin may be 0 there, but never below."""
-    return local.pure and bool((kinds[local.c < 0] == INACTIVE).all())
-
-
-def proven_value(local: Local, point: DualPoint) -> float:
-    """A floor under F(μ, g, κ) in real arithmetic, -inf if the point is not feasible."""
-    mu, g = np.float64(point.multiplier), feasible_slopes(local, point)
-    if not 1 / LARGEST**4 < mu <= LARGEST:
-        return -np.inf
-    with np.errstate(all="ignore"):
-        linear, slip = _linear_terms(local, point, g)
-        form = _quadratic_form(local, point, g)
-        value = mu * linear - 0.5 * mu**2 * form
-        slip = mu * slip + gamma(4) * (abs(mu * linear) + 0.5 * mu**2 * abs(form)) + UNDERFLOW
-    return float(value - slip) if np.isfinite(value - slip) else -np.inf
-
-
-def feasible_slopes(local: Local, point: DualPoint) -> Array:
-    """ĝ clipped into its interval: [0, c] where convex, (-∞, c] on an active branch, [0, ∞) on an inactive one."""
-    low = np.where((point.kinds == CONVEX) | (point.kinds == INACTIVE), 0.0, -np.inf)
-    high = np.where((point.kinds == CONVEX) | (point.kinds == ACTIVE), local.c, np.inf)
-    return np.clip(point.slopes, low, high)
-
-
-def _linear_terms(local: Local, point: DualPoint, g: Array) -> tuple[float, float]:
-    """β - error + Σ ĝa + Σ_N min(-ĝ²/2κ̂, ca - (ĝ-c)²/2κ̂), and a bound on the rounding of that sum."""
-    N = point.kinds == CONCAVE
-    straight = g[~N] * local.a[~N]
-    c, a, twice = local.c[N], local.a[N], 2 * point.curvatures[N]
-    if np.any(twice <= 0):
-        return -np.inf, 0.0
-    off, on = g[N] * (g[N] / twice), (g[N] - c) * ((g[N] - c) / twice)  # a square of its own might underflow
-    bent = np.minimum(-off, c * a - on)
-    # A branch speaks of the network's own input: on it, ĝ times the model's may be less by ĝ times the slip.
-    branch = (point.kinds[~N] != CONVEX) * np.abs(g[~N]) @ local.slips[~N]
-    total = local.beta - local.error - branch + straight.sum() + bent.sum()
-    # (ĝ - c)² moves by the rounding of the difference: |ĝ| + |c| bounds what was subtracted.
-    weight = (
-        np.abs(straight).sum()
-        + np.abs(c * a).sum()
-        + (2 * (np.abs(g[N]) + np.abs(c)) * ((np.abs(g[N]) + np.abs(c)) / twice)).sum()
-    )
-    slip = gamma(len(g) + 10) * (weight + abs(local.beta) + local.error + branch)
-    return float(total), float(slip)
-
-
-def _quadratic_form(local: Local, point: DualPoint, g: Array) -> float:
-    """A ceiling over pᵀA⁻¹p, p = q + Wᵀĝ, A = I - μ Σ κ̂ w wᵀ: for every x it is 2pᵀx - xᵀAx + (p-Ax)ᵀA⁻¹(p-Ax)."""
-    N = point.kinds == CONCAVE
-    count, dim = local.W.shape
-    p = local.q + g @ local.W
-    kappa, W, size = point.multiplier * point.curvatures[N], local.W[N], local.sizes[N]
-    if len(kappa) == 0:
-        slip = gamma(count + 4) * (length(local.q) + np.abs(g) @ local.sizes)
-        return float((length(p) * (1 + gamma(dim + 4)) + slip) ** 2)
-    L = definite(remainder(W, kappa), float(kappa @ size**2), len(kappa))
-    if L is None:
-        return np.inf
-    x = solve(L, p)
-    x += solve(L, p - x + (kappa * (W @ x)) @ W)  # L is of A - (σ+ς)I: one step of refinement
-    u, lengths, load = local.W @ x, np.linalg.norm(x), length(local.q) + np.abs(g) @ local.sizes
-    bent = np.abs(u[N]) + gamma(dim + 2) * size * (lengths + SQUARES)
-    product = local.q @ x + g @ u
-    slip = gamma(count + dim + 6) * load * (lengths + SQUARES)
-    own = lengths**2 * (1 - gamma(dim + 4))
-    curve = kappa @ bent**2 * (1 + gamma(count + 8))
-    residual = p - x + (kappa * u[N]) @ W
-    scale = load + lengths + 2 * (kappa * bent) @ size
-    off = length(residual) * (1 + gamma(dim + 4)) + gamma(count + dim + 6) * scale
-    form = 2 * (product + slip) - own + curve + off**2 / LEAST
-    return float(form + gamma(8) * (2 * abs(product) + 2 * slip + own + curve))
-
-
-def definite(A: Array, trace: float, count: int, least: float = LEAST) -> Array | None:
-    """The factor of A - (σ + ς)I; that it exists proves the real A ⪰ σI, because ς exceeds every rounding made."""
-    dim = len(A)
-    shift = least + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
-    shifted = A.copy()
-    shifted.flat[:: dim + 1] -= shift
-    return factor(shifted)
+def length(vector: Array) -> float:
+    """‖vector‖ or a little more: its squares may fall below the floats."""
+    return float(np.linalg.norm(vector)) + SQUARES

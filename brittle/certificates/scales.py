@@ -12,8 +12,6 @@ Exponents = NDArray[np.int64]
 
 ABSENT = -(2**30)  # the exponent of 0
 FARTHEST = 4000  # a shift by more leaves the floats, whatever is shifted
-SMALLEST = 2.0**-1074  # the least float above 0: no result loses more than half of it below the normal ones
-SQUARES = 1e-150  # a length is at most its float, up to rounding, plus this: smaller squares may be lost
 
 
 def exponents(values: Array) -> Exponents:

@@ -1,19 +1,24 @@
 """Radii and proofs by other means: every activation region in turn, and rational arithmetic."""
 
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from brittle.certificates.local import Local
-from brittle.certificates.rounding import CONCAVE, DualPoint, feasible_slopes
+from brittle.certificates.dual_bound import DualPoint, Kind, feasible_slopes
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.scales import Array
 
+Vector = list[Fraction]
+Matrix = list[Vector]
 STRICT = 1e-5  # a region counts only if the margin gets this far below zero in it
 
 
-def brute_force_radius(W, b, v, c, x, y):
+def brute_force_radius(W: Array, b: Array, v: Array, c: float, x: Array, y: float) -> float:
     """inf ‖δ‖ with y N(x + δ) < 0: the shortest flip of every activation pattern, by nonnegative least squares."""
     if y * (np.maximum(W @ x + b, 0) @ v + c) <= 0:
         return 0.0
@@ -30,7 +35,7 @@ def brute_force_radius(W, b, v, c, x, y):
     return best
 
 
-def _least_distance(G, h):
+def _least_distance(G: Array, h: Array) -> float:
     """min ‖δ‖ with Gδ ≥ h (Lawson and Hanson's reduction), infinity if there is no such δ."""
     sizes = np.linalg.norm(G, axis=1)
     if (h[sizes == 0] > 0).any():
@@ -47,28 +52,40 @@ def _least_distance(G, h):
     if r[-1] >= 0:
         return np.inf
     delta = -r[:-1] / r[-1] * scale
-    return np.linalg.norm(delta) if (G @ delta - h).min() > -1e-8 * scale else np.inf
+    return float(np.linalg.norm(delta)) if (G @ delta - h).min() > -1e-8 * scale else np.inf
+
+
+class Margin(NamedTuple):
+    """c0 + Σ c_j φ(w_j·x + b_j) around x."""
+
+    W: Array
+    b: Array
+    c: Array
+    c0: float
+    x: Array
 
 
 @dataclass(frozen=True)
 class Proof:
     """A dual point of the network itself, every number a fraction: ½‖δ‖² + μ·margin ≥ value + p·δ + ½δ·Aδ."""
 
-    W: list
-    a: list
+    W: Matrix
+    a: Vector
     value: Fraction
-    p: list
-    A: list
+    p: Vector
+    A: Matrix
 
     @classmethod
-    def of(cls, W, b, c, c0, x, local: Local, point: DualPoint, settled=None):
+    def of(
+        cls, margin: Margin, model: LocalModel, point: DualPoint, settled: Mapping[int, int] | None = None
+    ) -> "Proof":
         """`settled` {neuron: sign}: those that are left out because of an earlier proof."""
-        kept = neurons(W, b, c, c0, x, local, settled or ())
-        W, b, c, x = _exact(W), _exact(b), _exact(c), _exact(x)
+        kept = neurons(margin, model, settled or ())
+        W, b, c, x = _rows(margin.W), _exact(margin.b), _exact(margin.c), _exact(margin.x)
         mu = Fraction(point.multiplier)
         a = [_dot(w, x) + bias for w, bias in zip(W, b, strict=True)]
-        slopes, curvatures = _placed(W, a, c, kept, local, point, settled or {})
-        value, p = Fraction(c0), [Fraction(0)] * len(x)
+        slopes, curvatures = _placed(W, a, c, kept, model, point, settled or {})
+        value, p = Fraction(margin.c0), [Fraction(0)] * len(x)
         A = [[Fraction(int(i == j)) for j in range(len(x))] for i in range(len(x))]
         for w, a_j, c_j, g, k in zip(W, a, c, slopes, curvatures, strict=True):
             if k is None:
@@ -87,38 +104,51 @@ class Proof:
         """Whether neuron's z has the sign at every flip up to the radius: 2F + z²/(w·A⁻¹w) ≥ radius² at the minimum."""
         w, form = self.W[neuron], _inverse_form(self.A, self.p)
         own, both = _inverse_form(self.A, w), _inverse_form(self.A, [i + j for i, j in zip(self.p, w, strict=True)])
+        assert form is not None
+        assert own is not None
+        assert both is not None
         z = self.a[neuron] - (both - form - own) / 2
         return z * sign > 0 and 2 * self.value - form + z**2 / own >= Fraction(radius) ** 2
 
 
-def neurons(W, b, c, c0, x, local: Local, settled=()):
+def neurons(margin: Margin, model: LocalModel, settled: Collection[int] = ()) -> list[int]:
     """Which neurons of the network those of the local problem are: it keeps their order, and leaves out by size."""
-    found, inputs, sizes = [], W @ x + b, np.linalg.norm(W, axis=1)
+    W, b, c, _, x = margin
+    kept: list[int] = []
+    inputs, sizes = W @ x + b, np.linalg.norm(W, axis=1)
     for neuron in range(len(W)):
         own = inputs[neuron], c[neuron], sizes[neuron]
-        if c[neuron] != 0 and neuron not in settled and len(found) < len(local.c):
-            known = local.a[len(found)], local.c[len(found)], local.sizes[len(found)]
-            found += [neuron] if np.allclose(known, own, rtol=1e-9, atol=0) else []
-    assert len(found) == len(local.c)
-    return found
+        if c[neuron] != 0 and neuron not in settled and len(kept) < len(model.c):
+            next_kept = model.a[len(kept)], model.c[len(kept)], model.sizes[len(kept)]
+            kept += [neuron] if np.allclose(next_kept, own, rtol=1e-9, atol=0) else []
+    assert len(kept) == len(model.c)
+    return kept
 
 
-def _placed(W, a, c, kept, local, point, settled):
+def _placed(
+    W: Matrix,
+    a: Vector,
+    c: Vector,
+    kept: Sequence[int],
+    model: LocalModel,
+    point: DualPoint,
+    settled: Mapping[int, int],
+) -> tuple[Vector, list[Fraction | None]]:
     """ĝ and κ̂ (None: a straight term) of all neurons; those that the local problem left out must be fixed."""
-    slopes, curvatures = [Fraction(0)] * len(W), [None] * len(W)
-    for neuron, g, k, kind in zip(kept, feasible_slopes(local, point), point.curvatures, point.kinds, strict=True):
+    slopes, curvatures = [Fraction(0)] * len(W), list[Fraction | None]([None] * len(W))
+    for neuron, g, k, kind in zip(kept, feasible_slopes(model, point), point.curvatures, point.kinds, strict=True):
         slopes[neuron] = Fraction(float(g))
-        assert kind == CONCAVE or 0 <= slopes[neuron] <= c[neuron]
-        curvatures[neuron] = Fraction(float(k)) if kind == CONCAVE else None
+        assert kind == Kind.CONCAVE or 0 <= slopes[neuron] <= c[neuron]
+        curvatures[neuron] = Fraction(float(k)) if kind == Kind.CONCAVE else None
     for neuron in set(range(len(W))) - set(kept):
         sign = settled.get(neuron, a[neuron])
         if neuron not in settled and c[neuron] != 0:
-            assert a[neuron] ** 2 >= Fraction(local.ball) ** 2 * _dot(W[neuron], W[neuron])
+            assert a[neuron] ** 2 >= Fraction(model.ball) ** 2 * _dot(W[neuron], W[neuron])
         slopes[neuron] = c[neuron] if sign > 0 else Fraction(0)
     return slopes, curvatures
 
 
-def _inverse_form(A, p):
+def _inverse_form(A: Matrix, p: Vector) -> Fraction | None:
     """pᵀA⁻¹p by elimination, None unless A is positive definite."""
     A, p, form = [row[:] for row in A], p[:], Fraction(0)
     for k in range(len(p)):
@@ -132,9 +162,13 @@ def _inverse_form(A, p):
     return form
 
 
-def _exact(values):
-    return [_exact(value) if np.ndim(value) else Fraction(float(value)) for value in values]
+def _rows(values: Array) -> Matrix:
+    return [_exact(row) for row in values]
 
 
-def _dot(left, right):
+def _exact(values: Array) -> Vector:
+    return [Fraction(float(value)) for value in values]
+
+
+def _dot(left: Vector, right: Vector) -> Fraction:
     return sum((i * j for i, j in zip(left, right, strict=True)), Fraction(0))

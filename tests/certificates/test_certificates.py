@@ -244,7 +244,7 @@ class Boast(Certificate):
     method: ClassVar[str] = "boast"
 
     def prepare(self, network):
-        return lambda question: 2 * question.ball
+        return lambda example, enclosure: enclosure.proven(2 * enclosure.ball)
 
 
 def test_a_certificate_above_a_flip_is_a_bug(small):

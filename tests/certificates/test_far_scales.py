@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates import Certificate, Enclosure, Example, LowerBound
 from brittle.networks import Network, TwoLayer
 from brittle.settings import Data
 
@@ -19,12 +19,11 @@ class Asking(Certificate):
     def __init__(self, directions: Tensor) -> None:
         self.directions = directions
 
-    def prepare(self, network: Network) -> Claim:
-        def claim(question: Question) -> float:
-            question.shorten(self.directions)
-            return 0.0
+    def prepare(self, network: Network) -> LowerBound:
+        def ask(example: Example, enclosure: Enclosure) -> Enclosure:
+            return example.attacked(enclosure, self.directions)
 
-        return claim
+        return ask
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])

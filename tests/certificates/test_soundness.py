@@ -10,13 +10,13 @@ import torch
 from benchmarks import fuzz
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
-from brittle.certificates.local import Span, localise
-from brittle.certificates.root import closed_form, first_iterate
-from brittle.certificates.rounding import CONCAVE, DualPoint, proven_radius, proven_value
-from brittle.certificates.signs import agreed_signs
+from brittle.certificates.dual_bound import DualPoint, Kind, proven_radius, proven_value
+from brittle.certificates.dual_start import closed_form, first_iterate
+from brittle.certificates.neighbourhood import Span, localise
+from brittle.certificates.settled_signs import settled_signs
 from brittle.networks import TwoLayer
 from brittle.settings import Data
-from tests.certificates.reference import Proof, brute_force_radius
+from tests.certificates.reference import Margin, Proof, brute_force_radius
 
 
 def test_no_attack_and_no_brute_force_lands_below_a_certificate():
@@ -45,33 +45,34 @@ def _plain(seed):
     rng = np.random.default_rng(seed)
     W, b, v, x = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6), rng.normal(size=3)
     c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
-    return W, b, c, 0.0, x, localise(Span.of(W), W, b, c, 0.0, x, ball=1.0)
+    margin = Margin(W, b, c, 0.0, x)
+    return margin, localise(Span.of(W), *margin, ball=1.0)
 
 
 def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
     refuted = 0
     for seed in range(20):
-        *network, x, local = _plain(seed)
-        solved = closed_form(local, first_iterate(local, np.zeros(3)))
-        point = solved.saddle.dual_point(solved.iterate)
-        radius = proven_radius(local, point)
+        margin, model = _plain(seed)
+        solved = closed_form(model, first_iterate(model, np.zeros(3)))
+        point = solved.dual_point
+        radius = proven_radius(model, point)
         if 0 < radius < 1:
-            proof = Proof.of(*network, x, local, point)
+            proof = Proof.of(margin, model, point)
             assert proof.holds(radius)
             refuted += not proof.holds(radius * (1 + 1e-9))
     assert refuted > 5
 
 
 def test_a_proof_with_too_much_curvature_is_worth_nothing():
-    *_, local = _plain(1)
-    solved = closed_form(local, first_iterate(local, np.zeros(3)))
-    point = solved.saddle.dual_point(solved.iterate)
-    assert proven_value(local, point) > 0
+    _, model = _plain(1)
+    solved = closed_form(model, first_iterate(model, np.zeros(3)))
+    point = solved.dual_point
+    assert proven_value(model, point) > 0
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
-    assert proven_value(local, too_much) == -np.inf
+    assert proven_value(model, too_much) == -np.inf
     for bad in (np.nan, np.inf):
         broken = type(point)(point.multiplier, np.full_like(point.slopes, bad), point.curvatures, point.kinds)
-        assert proven_radius(local, broken) == 0
+        assert proven_radius(model, broken) == 0
 
 
 @pytest.mark.parametrize("width", [1, 3, 5, 7])
@@ -90,12 +91,12 @@ def test_exact_agrees_with_brute_force(width):
 def test_the_ball_only_helps():
     """In a smaller ball more neurons are linear: the same radius or a larger one is proven, up to the ball."""
     for seed in range(10):
-        *_, local = _plain(seed)
+        _, model = _plain(seed)
         radii = []
         for ball in (1.0, 0.5):
-            inside = local.within(ball)
+            inside = model.within(ball)
             solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
-            radii.append(proven_radius(inside, solved.saddle.dual_point(solved.iterate)))
+            radii.append(proven_radius(inside, solved.dual_point))
         assert radii[1] >= min(0.5, radii[0]) * (1 - 1e-2)
 
 
@@ -103,7 +104,7 @@ def test_every_short_flip_has_the_agreed_signs():
     """Flips are sought by exact rays in many directions; the signs are those of the dual bound in the ball of each."""
     seen = settled = 0
     for seed in range(30):
-        W, b, c, _, x, local = _plain(seed)
+        (W, b, c, _, x), model = _plain(seed)
         network = TwoLayer(*map(torch.from_numpy, (W, b, c)))
         directions = torch.from_numpy(np.random.default_rng(seed).normal(size=(400, 3)))
         directions /= directions.norm(dim=1, keepdim=True)
@@ -113,9 +114,9 @@ def test_every_short_flip_has_the_agreed_signs():
         if not short.any():
             continue
         radius = float(flips[short].min()) * 1.05
-        inside = local.within(min(radius, 1.0))
+        inside = model.within(min(radius, 1.0))
         solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
-        signs = agreed_signs(inside, solved.saddle.dual_point(solved.iterate), inside.ball)
+        signs = settled_signs(inside, solved.dual_point, inside.ball)
         steps = (flips * (1 + 1e-9))[:, None] * directions
         for step in steps[flips < inside.ball].numpy():
             z = inside.a + inside.W @ step
@@ -127,27 +128,27 @@ def test_every_short_flip_has_the_agreed_signs():
 
 
 def test_a_dual_point_that_proves_nothing_settles_no_sign():
-    *_, local = _plain(1)
-    solved = closed_form(local, first_iterate(local, np.zeros(3)))
-    point = solved.saddle.dual_point(solved.iterate)
+    _, model = _plain(1)
+    solved = closed_form(model, first_iterate(model, np.zeros(3)))
+    point = solved.dual_point
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
-    assert not agreed_signs(local, too_much, local.ball).any()
-    assert not agreed_signs(local, point, 1e6).any()
+    assert not settled_signs(model, too_much, model.ball).any()
+    assert not settled_signs(model, point, 1e6).any()
 
 
 def test_a_sign_by_hand():
     """margin = 1 + δ₁ - ½φ(δ₂ - ½): F = ½, A = diag(1, ½), z* = -½ and w·A⁻¹w = 2 at μ = 1, g = 0, κ = ½."""
     W, b, c = np.eye(2), np.array([10.0, -0.5]), np.array([1.0, -0.5])
-    local = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
-    point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([CONCAVE], dtype=np.int8))
-    assert proven_value(local, point) == pytest.approx(0.5)
+    model = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
+    point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([Kind.CONCAVE], dtype=np.int8))
+    assert proven_value(model, point) == pytest.approx(0.5)
     limit = (1 + 0.25 / 2) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w)
-    assert agreed_signs(local, point, limit * (1 - 1e-9)).tolist() == [-1]
-    assert agreed_signs(local, point, limit * (1 + 1e-9)).tolist() == [0]
-    slipping = replace(local, slips=np.array([0.1]))  # the network's own z may be nearer to 0 by this much
+    assert settled_signs(model, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert settled_signs(model, point, limit * (1 + 1e-9)).tolist() == [0]
+    slipping = replace(model, slips=np.array([0.1]))  # the network's own z may be nearer to 0 by this much
     limit = (1 + 0.4**2 / 2) ** 0.5
-    assert agreed_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
-    assert agreed_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
+    assert settled_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert settled_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
 
 
 def test_convex_neurons_keep_their_kinks():

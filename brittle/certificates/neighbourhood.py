@@ -5,21 +5,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.scales import SMALLEST, SQUARES, Array
+from brittle.certificates.rounding import ROUNDOFF, SMALLEST, UNDERFLOW, gamma, length
+from brittle.certificates.scales import Array
 
-UNIT = 2.0**-53
-UNDERFLOW = 1e-290  # more than any sum of products near 1 can lose below the smallest normal float
 HUGE = 2.0**1000  # an input of a neuron beyond it is not known
-
-
-def gamma(count: int) -> float:
-    """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
-    return 2 * count * UNIT / (1 - count * UNIT)
-
-
-def length(vector: Array) -> float:
-    """‖vector‖ or a little more: its squares may fall below the floats."""
-    return float(np.linalg.norm(vector)) + SQUARES
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalModel:
     """For every ‖δ‖ ≤ ball: margin(x + δ) ≥ beta - error + q·ε + Σ_j c_j φ(a_j + w_j·ε), with ‖ε‖ ≤ stretch·‖δ‖.
 
     The floats W (k, r), a, c, beta, q are the model, exactly; every rounding made on the way to them is in `error`.
@@ -78,19 +67,19 @@ class Local:
     @property
     def reach(self) -> float:
         """No ε of the ball is longer."""
-        return self.ball * self.stretch * (1 + 8 * UNIT)
+        return self.ball * self.stretch * (1 + 8 * ROUNDOFF)
 
     def values(self, epsilon: Array) -> Array:
         """The model margin at every row of ε."""
         hidden = np.maximum(self.a + epsilon @ self.W.T, 0)
         return np.asarray(self.beta + epsilon @ self.q + hidden @ self.c)
 
-    def within(self, ball: float) -> "Local":
+    def within(self, ball: float) -> "LocalModel":
         """The same example in a smaller ball, where more neurons keep their sign."""
         assert ball <= self.ball
         return replace(self, ball=ball).folded(*_fixed(self.a, self.sizes, self.slips, ball * self.stretch))
 
-    def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "Local":
+    def folded(self, on: NDArray[np.bool_], off: NDArray[np.bool_]) -> "LocalModel":
         """Without neurons of which it is known that they are on, or off, wherever the model is used."""
         if not (on.any() or off.any()):
             return self
@@ -134,7 +123,7 @@ class Inputs:
         far, b = b > HUGE, np.clip(b, -HUGE, HUGE)  # a neuron with less is off all the more
         a = W @ x + b
         sizes = np.maximum(_norms(W), _norms(span.coordinates)) * (1 + gamma(dim + 4))
-        slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * UNIT)
+        slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + span.rest * ball * (1 + 8 * ROUNDOFF)
         slips += (4 * dim + 4) * SMALLEST * (1 + ball + np.abs(x).sum())
         slips[~W.any(1)] = 0  # a neuron without weights is its bias
         slips[far | ~np.isfinite(a + slips)] = np.inf
@@ -146,7 +135,7 @@ class Inputs:
         """What the inputs can amount to."""
         return np.asarray(np.abs(self.a) + self.sizes * self.ball)
 
-    def margin(self, c: Array, c0: float, lost: Array | float = 0.0) -> Local:
+    def margin(self, c: Array, c0: float, lost: Array | float = 0.0) -> LocalModel:
         """c0 + Σ c_j φ(a_j + w_j·ε); c may carry one rounding of its own (a class pair), and be off by `lost`."""
         live, q = (c != 0) & ~self.off, np.zeros(self.span.coordinates.shape[1])
         lost = np.broadcast_to(lost, c.shape)[live]
@@ -160,18 +149,18 @@ class Inputs:
         ranges, on = self.ranges[live], self.on[live]
         pair = gamma(1) * (np.abs(c) @ ranges + abs(c0)) + lost @ ranges * (1 + gamma(len(c)))
         error = float(np.abs(c) @ slips * (1 + gamma(len(c))) + pair + UNDERFLOW * (1 + self.ball))
-        model = Local(rows, a, c, c0, q, error, self.ball, self.span.stretch, sizes, slips, c0 >= 0)
+        model = LocalModel(rows, a, c, c0, q, error, self.ball, self.span.stretch, sizes, slips, c0 >= 0)
         return model.folded(on, np.zeros_like(on))
 
 
-def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> Local:
+def localise(span: Span, W: Array, b: Array, c: Array, c0: float, x: Array, ball: float) -> LocalModel:
     """The margin c0 + Σ c_j φ(w_j·(x+δ) + b_j) around x, of numbers near 1."""
     return Inputs.of(span, W, b, x, ball).margin(c, c0)
 
 
 def _fixed(a: Array, sizes: Array, slips: Array, stretched: float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which neurons are on, and which are off, wherever ‖ε‖ ≤ stretched."""
-    room = (stretched * (1 + 8 * UNIT) * sizes + slips) * (1 + 8 * UNIT)
+    room = (stretched * (1 + 8 * ROUNDOFF) * sizes + slips) * (1 + 8 * ROUNDOFF)
     off = -a >= room
     return (a >= room) & ~off, off
 

@@ -11,11 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.certificates.base import Question
-from brittle.certificates.local import Inputs, Local, Span
+from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.neighbourhood import Inputs, LocalModel, Span
+from brittle.certificates.rounding import SMALLEST
 from brittle.certificates.scales import (
     ABSENT,
-    SMALLEST,
     Array,
     Exponents,
     added,
@@ -30,25 +30,29 @@ from brittle.networks import Network, as_layered
 
 FLOOR = 2.0**-500  # under the weight of a neuron whose sign is not fixed: its square is a normal float
 NORMAL = 2.0**-1000  # a float below it may have lost digits on its way
+Rival = dict[int, float]  # the rows of V and c whose sum is a margin, with their signs: the label's own, minus another
 
 
-@dataclass(frozen=True)
-class Rival:
-    """The margin over one rival around x, in lengths of `unit`, a power of two that brings the ball near 1."""
+@dataclass(frozen=True, eq=False)
+class RivalMargin:
+    """The margin over one rival around an example, in lengths of `unit`, a power of two that brings the ball near 1."""
 
-    local: Local
+    example: Example
+    model: LocalModel
     unit: float
-    question: Question
     span: Span
 
-    @property
-    def start(self) -> Array:
-        """The attack's flip as ε."""
-        return self.span.reduce(_array(self.question.flip) / self.unit)
+    def ball(self, enclosure: Enclosure) -> float:
+        """The radius of the enclosure's ball in this unit."""
+        return enclosure.ball / self.unit
 
-    def shorten(self, epsilon: Array) -> float:
-        """Try ε as a direction, and return the length of the shortest flip known."""
-        return self.question.shorten(torch.from_numpy(self.span.lift(epsilon).copy())[None]) / self.unit
+    def start(self, enclosure: Enclosure) -> Array:
+        """The shortest known flip as ε."""
+        return self.span.reduce(_array(enclosure.flip) / self.unit)
+
+    def attacked(self, enclosure: Enclosure, epsilon: Array) -> Enclosure:
+        """The enclosure after ε was tried as a direction."""
+        return self.example.attacked(enclosure, torch.from_numpy(self.span.lift(epsilon).copy())[None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,31 +88,8 @@ class TwoLayerMargins:
     def span(self) -> Span:
         return Span.of(self.W)
 
-    def rivals(self, question: Question) -> Iterator[Rival]:
-        """The margin over each rival around x, in the ball as it is when the rival's turn comes."""
-        x = _array(question.x)
-        for signs in self._signs(question.y):
-            ball = question.shorten(question.x.new_zeros(0, len(x)))
-            exponent = math.frexp(ball)[1] - 1
-            unit = 2.0**exponent
-            inputs = Inputs.of(
-                self.span, self.W, shifted(self.b, -self.rows - exponent), shifted(x, -exponent), ball / unit
-            )
-            yield Rival(self._margin(inputs, signs, exponent), unit, question, self.span)
-
-    def _margin(self, inputs: Inputs, signs: dict[int, float], exponent: int) -> Local:
-        """Outputs in a unit of their own: the largest term of this margin in this ball is near 1."""
-        c, by = self._outputs(signs)
-        c0, c0_by = self._height(signs)
-        by = by + self.rows + exponent
-        terms = np.where(inputs.off, ABSENT, exponents(c) + by + exponents(inputs.ranges))
-        top = max(int(terms.max(initial=ABSENT)), c0_by if c0 else ABSENT)
-        c, lost = _floored(shifted(c, by - top), np.sign(c), np.where(inputs.on, SMALLEST, FLOOR))
-        height = float(shifted(np.array(c0), c0_by - top))
-        return inputs.margin(c, height or math.copysign(SMALLEST, c0) if c0 else 0.0, lost)
-
-    def _signs(self, y: Tensor) -> Iterator[dict[int, float]]:
-        """The rows of V and c whose sum is a margin, with their signs: the label's own, and minus a rival's."""
+    def rivals(self, y: Tensor) -> Iterator[Rival]:
+        """One per other class; a sign network has one margin."""
         if len(self.V) == 1:
             yield {0: float(y)}
             return
@@ -116,9 +97,28 @@ class TwoLayerMargins:
             if rival != int(y):
                 yield {int(y): 1.0, rival: -1.0}
 
-    def _outputs(self, signs: dict[int, float]) -> tuple[Array, Exponents]:
+    def over(self, rival: Rival, example: Example, ball: float) -> RivalMargin:
+        """The margin over a rival in a ball around the example."""
+        exponent = math.frexp(ball)[1] - 1
+        unit = 2.0**exponent
+        b, x = shifted(self.b, -self.rows - exponent), shifted(_array(example.x), -exponent)
+        inputs = Inputs.of(self.span, self.W, b, x, ball / unit)
+        return RivalMargin(example, self._margin(inputs, rival, exponent), unit, self.span)
+
+    def _margin(self, inputs: Inputs, rival: Rival, exponent: int) -> LocalModel:
+        """Outputs in a unit of their own: the largest term of this margin in this ball is near 1."""
+        c, by = self._outputs(rival)
+        c0, c0_by = self._height(rival)
+        by = by + self.rows + exponent
+        terms = np.where(inputs.off, ABSENT, exponents(c) + by + exponents(inputs.ranges))
+        top = max(int(terms.max(initial=ABSENT)), c0_by if c0 else ABSENT)
+        c, lost = _floored(shifted(c, by - top), np.sign(c), np.where(inputs.on, SMALLEST, FLOOR))
+        height = float(shifted(np.array(c0), c0_by - top))
+        return inputs.margin(c, height or math.copysign(SMALLEST, c0) if c0 else 0.0, lost)
+
+    def _outputs(self, rival: Rival) -> tuple[Array, Exponents]:
         """The margin's weight of every merged neuron as c·2^by, rounded once: its sign is right."""
-        outputs = np.stack([sign * self.V[row] for row, sign in signs.items()])
+        outputs = np.stack([sign * self.V[row] for row, sign in rival.items()])
         c, by = np.empty(len(self.W)), np.empty(len(self.W), dtype=np.int64)
         if len(self.W) == outputs.shape[1]:
             c[self.group], by[self.group] = added(outputs)
@@ -130,13 +130,13 @@ class TwoLayerMargins:
             c[neuron], by[neuron] = exact_sum(values)
         return c, by
 
-    def _height(self, signs: dict[int, float]) -> tuple[float, int]:
+    def _height(self, rival: Rival) -> tuple[float, int]:
         """The margin's constant term as c0·2^by, rounded once: its sign is right."""
-        biases = [sign * self.c[row] for row, sign in signs.items()]
+        biases = [sign * self.c[row] for row, sign in rival.items()]
         if not self.constant.size:
             return exact_sum(biases)
         total = sum(map(Fraction, biases), Fraction(0))
-        for row, sign in signs.items():
+        for row, sign in rival.items():
             for v, z in zip(self.constant[row], self.constant_inputs, strict=True):
                 total += Fraction(sign * v) * Fraction(z)
         return split(total)

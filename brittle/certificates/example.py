@@ -1,0 +1,85 @@
+"""One example, and what is known of its radius."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from brittle.attacks import first_flip, step_past
+from brittle.attacks.base import Bounds as Box
+from brittle.networks import Network
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """`lower` ≤ radius ≤ `upper`; `flip` (dim,) has the length `upper` and was measured on the network.
+
+    Where no flip is known `upper` is infinite and `flip` zero. Nobody asks beyond the `cap`.
+    """
+
+    lower: float
+    upper: float
+    flip: Tensor
+    cap: float
+
+    @property
+    def ball(self) -> float:
+        """No flip needs to be looked for outside the ball of this radius."""
+        return min(self.upper, self.cap)
+
+    def attacked(self, flip: Tensor) -> "Enclosure":
+        """With a flip that was measured, if it is the shortest so far."""
+        length = float(lengths(flip[None])[0])
+        return replace(self, upper=length, flip=flip) if length < self.upper else self
+
+    def proven(self, radius: float) -> "Enclosure":
+        """With the proof that no flip is shorter than the radius."""
+        return replace(self, lower=max(self.lower, radius))
+
+
+@dataclass(frozen=True, eq=False)
+class Example:
+    """`x` (dim,), number `row` of the data, with its label `y` and the `margin` of the network.
+
+    Flips stay in the `box` (lowest, highest), if there is one.
+    """
+
+    network: Network
+    row: int
+    x: Tensor
+    y: Tensor
+    margin: float
+    box: Box | None = None
+
+    def attacked(self, enclosure: Enclosure, directions: Tensor) -> Enclosure:
+        """Follow exact rays in directions (k, dim) of any length, and keep the shortest flip that is measured."""
+        directions = directions[directions.isfinite().all(1) & (directions != 0).any(1)]
+        directions = directions / directions.abs().amax(1, keepdim=True)  # squares of far scales leave the floats
+        directions = directions / directions.norm(dim=1, keepdim=True)
+        X, y = self.x.expand_as(directions), self.y.expand(len(directions))
+        limit = torch.full((len(directions),), enclosure.ball, dtype=torch.float64)
+        first = first_flip(self.network, X, y, directions, limit)
+        near = first < enclosure.upper
+        if near.any():
+            sizes = step_past(self.network, X[near], y[near], directions[near], first[near], limit[near])
+            for flip in sizes[:, None] * directions[near]:
+                enclosure = enclosure.attacked(flip) if self._flips(flip) else enclosure
+        return enclosure
+
+    def _flips(self, delta: Tensor) -> bool:
+        """Measured on the network, in the box."""
+        point = self.x + delta
+        if not delta.isfinite().all():
+            return False
+        if self.box is not None and ((point < self.box[0]) | (point > self.box[1])).any():
+            return False
+        return bool(self.network.margins(point[None], self.y[None]) < 0)
+
+
+def lengths(rows: Tensor) -> Tensor:
+    """‖row‖ of every row (n, dim), at scales where the squares leave the floats too."""
+    plain = rows.norm(dim=1)
+    top = rows.abs().amax(1)
+    far = ((plain < 1e-140) & (top > 0)) | (plain > 1e150)
+    scaled = torch.where(far[:, None], rows / torch.where(far, top, 1.0)[:, None], 0.0)
+    return torch.where(far, top * scaled.norm(dim=1), plain)

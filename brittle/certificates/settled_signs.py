@@ -1,0 +1,100 @@
+"""Signs that every short flip shares: what a dual point proves about single neurons, with rounding paid for.
+
+A dual point bounds ½‖ε‖² + μ·margin from below by a quadratic with minimum F at ε*. A flip no longer than r has at most
+½r² there, so it lies in the ellipsoid ½(ε-ε*)·A(ε-ε*) ≤ ½r² - F, which is small if the bound is nearly tight. A neuron
+whose z = a + w·ε cannot reach 0 in it has one sign at every flip that matters: it is linear there, and costs nothing.
+Only concave neurons are asked: the bound holds convex ones exactly, and would lose their kinks where no flip is.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.cholesky import Factor, factor, remainder
+from brittle.certificates.dual_bound import (
+    TINY,
+    DualPoint,
+    Kind,
+    definite,
+    feasible_slopes,
+    proven_value,
+)
+from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, gamma, length
+from brittle.certificates.saddle import Saddle, Solved
+from brittle.certificates.scales import Array
+
+FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
+
+
+class _Ranges(NamedTuple):
+    """Of the neurons (rows) that have a chance: z at ε*, a bound on its error, and a ceiling over w·A⁻¹w."""
+
+    rows: NDArray[np.intp]
+    z: Array
+    slip: Array
+    spread: Array
+
+
+def trim(solved: Solved, radius: float) -> Solved:
+    """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
+    saddle, iterate = solved.saddle, solved.iterate
+    signs = settled_signs(saddle.model, solved.dual_point, radius)
+    keep = signs == 0
+    if keep.all():
+        return solved
+    model = replace(saddle.model, ball=radius).folded(signs > 0, signs < 0)
+    smaller = Saddle.at(model, saddle.kinds[keep], saddle.curvatures[keep], saddle.depth)
+    return Solved(smaller, smaller.evaluate(iterate.multiplier, iterate.slopes[keep])._replace(point=iterate.point))
+
+
+def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:
+    """1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0 if unknown, and if convex."""
+    signs = np.zeros(len(model.c), dtype=np.int8)
+    most, least = (radius * model.stretch) ** 2, 2 * proven_value(model, point)
+    room = most - least + 16 * ROUNDOFF * (most + abs(least))
+    ranges = _ranges(model, point, room) if most > TINY and 0 < room < np.inf else None
+    if ranges is None:
+        return signs
+    reach = np.maximum(np.abs(ranges.z) - ranges.slip, 0) ** 2 * (1 - 16 * ROUNDOFF)
+    signs[ranges.rows] = np.where(reach > room * ranges.spread, np.sign(ranges.z), 0)
+    signs[(Kind.ACTIVE.among(point.kinds) & (signs < 0)) | (Kind.INACTIVE.among(point.kinds) & (signs > 0))] = 0
+    return signs
+
+
+def _ranges(model: LocalModel, point: DualPoint, room: float) -> _Ranges | None:
+    """None if A is not proved to be definite."""
+    N = Kind.CONCAVE.among(point.kinds)
+    dim, mu = model.W.shape[1], point.multiplier
+    kappa, g = mu * point.curvatures[N], mu * feasible_slopes(model, point)
+    trace = float(kappa @ model.sizes[N] ** 2)
+    A = remainder(model.W[N], kappa)
+    L = factor(A)
+    floor = next((sigma for sigma in FLOORS if definite(A, trace, len(kappa), sigma) is not None), None)
+    if L is None or floor is None:
+        return None
+    # |Av - fl(Av)| ≤ slant·‖v‖: the rounding in the entries of A, and that of a product with it.
+    slant = gamma(len(kappa) + 6) * (1 + trace) + gamma(dim + 4) * (dim + trace)
+    p = mu * model.q + g @ model.W
+    x = L.solve(p)
+    span, load = length(x), mu * length(model.q) + np.abs(g) @ model.sizes
+    off = length(p - A @ x) * (1 + gamma(dim)) + slant * span + gamma(len(g) + dim + 6) * (load + span)
+    z = model.a - model.W @ x
+    likely = np.flatnonzero((model.c < 0) & (z**2 > room * (model.W**2).sum(1)))  # A ⪯ I
+    W, size = model.W[likely], model.sizes[likely]
+    # The network's own z differs from the model's by `slips`: its sign is meant too.
+    slip = gamma(dim + 4) * (np.abs(model.a[likely]) + size * span) + size * off / floor + model.slips[likely]
+    return _Ranges(likely, z[likely], slip, _spreads(A, L, W, size, slant, floor))
+
+
+def _spreads(A: Array, L: Factor, W: Array, size: Array, slant: float, floor: float) -> Array:
+    """Ceilings over w·A⁻¹w = 2w·v - v·Av + (w-Av)·A⁻¹(w-Av), whatever v is."""
+    V = L.solve(W.T)
+    product, dim = A @ V, len(A)
+    lengths, products = np.linalg.norm(V, axis=0), np.linalg.norm(product, axis=0)
+    residual = np.linalg.norm(W.T - product, axis=0) * (1 + gamma(dim)) + slant * lengths
+    residual += gamma(2) * (size + products)
+    spread = 2 * (W * V.T).sum(1) - (V * product).sum(0) + residual**2 / floor + slant * lengths**2
+    return np.asarray(spread + gamma(dim + 8) * (2 * size * lengths + lengths * products))

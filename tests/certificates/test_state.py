@@ -1,0 +1,73 @@
+"""What is known is passed on and returned: nobody's record changes behind their back."""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+import torch
+
+from brittle.certificates import Enclosure, Example
+from brittle.certificates.dual_start import closed_form, first_iterate
+from brittle.certificates.neighbourhood import Span, localise
+from brittle.networks import TwoLayer
+
+
+def tensor(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.fixture
+def unknown():
+    return Enclosure(0.0, math.inf, tensor(0.0, 0.0), cap=7.0)
+
+
+@pytest.fixture
+def example():
+    """1 - φ(x₁) at the origin: the flips are those with δ₁ > 1."""
+    network = TwoLayer(tensor([1.0, 0.0]), tensor(0.0), tensor(-1.0), tensor(1.0)[0])
+    return Example(network, 0, tensor(0.0, 0.0), tensor(1.0)[0], margin=1.0)
+
+
+def test_an_enclosure_only_gets_tighter(unknown):
+    attacked = unknown.attacked(tensor(3.0, 4.0))
+    assert (attacked.upper, attacked.ball) == (5.0, 5.0)
+    assert attacked.attacked(tensor(6.0, 8.0)) is attacked
+    proven = attacked.proven(2.0)
+    assert proven.lower == 2.0
+    assert proven.proven(1.0).lower == 2.0
+    assert proven.proven(math.nan).lower == 2.0
+    assert proven.attacked(tensor(0.0, 4.0)).lower == 2.0
+
+
+def test_an_enclosure_stays_as_it_was(unknown):
+    unknown.attacked(tensor(3.0, 4.0)).proven(2.0)
+    assert (unknown.lower, unknown.upper, unknown.ball) == (0.0, math.inf, 7.0)
+    assert not unknown.flip.any()
+    with pytest.raises(FrozenInstanceError):
+        unknown.lower = 1.0
+
+
+def test_an_attack_returns_the_shortest_flip_of_all_directions(example, unknown):
+    attacked = example.attacked(unknown, tensor([-1.0, 0.0], [1.0, 1.0], [5.0, 0.0]))
+    assert attacked.upper == pytest.approx(1.0)
+    assert example.network.margins((example.x + attacked.flip)[None], example.y[None]) < 0
+    assert unknown.upper == math.inf
+    assert example.attacked(unknown, tensor([-1.0, 0.0])) is unknown
+    assert example.attacked(attacked, tensor([1.0, 1.0])) is attacked
+
+
+def test_solving_leaves_the_saddle_as_it_was():
+    rng = np.random.default_rng(3)
+    W, b, v, x = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=12), rng.normal(size=3)
+    c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
+    model = localise(Span.of(W), W, b, c, 0.0, x, ball=1.0)
+    start = first_iterate(model, np.zeros(3))
+    saddle = closed_form(model, start).saddle
+    before = list(map(np.copy, (*saddle.concave, *saddle.kinked, saddle.A)))
+    once, again = saddle.solve(start, rounds=9, tolerance=0.0), saddle.solve(start, rounds=9, tolerance=0.0)
+    assert len(saddle.kinked.rows) > 0
+    assert once.value == again.value
+    assert np.array_equal(once.point, again.point)
+    for part, after in zip(before, (*saddle.concave, *saddle.kinked, saddle.A), strict=True):
+        assert np.array_equal(part, after)
