@@ -241,7 +241,7 @@ def test_a_flip_that_is_only_rounding_is_none():
 
 @dataclass(frozen=True)
 class Boast(Certificate):
-    method: ClassVar[str] = "boast"
+    name: ClassVar[str] = "boast"
 
     def prepare(self, network):
         return lambda example, enclosure: enclosure.proven(2 * enclosure.ball)

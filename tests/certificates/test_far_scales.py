@@ -14,7 +14,7 @@ from brittle.settings import Data
 class Asking(Certificate):
     """Proves nothing, and asks for rays in directions that a careless norm turns into NaN."""
 
-    method = "asking"
+    name = "asking"
 
     def __init__(self, directions: Tensor) -> None:
         self.directions = directions
