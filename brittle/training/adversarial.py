@@ -114,7 +114,7 @@ class AdversarialRun(Run):
     def step(self) -> None:
         self._remember()
         theta = self._epoch(self.theta)
-        check_finite(self.regime.loss.total(self.objective.margins(theta)), theta, self.regime.rate, self.steps)
+        check_finite(theta, self.regime.rate, self.steps, self.regime.loss.total(self.objective.margins(theta)))
         self.theta = theta
         self.steps += 1
         self.measure()
