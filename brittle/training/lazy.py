@@ -134,10 +134,3 @@ class LazyRun(BatchRun):
         if self.lazy.inside:
             self.theta = inside
         raise Ended(Ending.REACHED, f"a weight moved by {self.moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
-
-
-def into_ball(W: Tensor, W0: Tensor, radius: float) -> Tensor:
-    """Every row of W pulled back to at most `radius` from its row of W0."""
-    moved = W - W0
-    far = moved.norm(dim=1, keepdim=True)
-    return torch.where(far > radius, W0 + moved * (radius / far.clamp(min=radius)), W)
