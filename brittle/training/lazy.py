@@ -116,7 +116,7 @@ class LazyRun(BatchRun):
         """θ after the next batch: the same tensor if the step cannot leave the ball, another one if it might."""
         theta = self.theta
         batch, most = self.batches.next(), self.objective.chunk
-        chunks = (batch,) if len(batch) <= most else batch.split(most)
+        chunks = (batch,) if len(batch) <= most else torch.split(batch, most)
         self.moved += self.rounding
         for rows in chunks:
             _, q, add = self.objective.forward(self.theta, rows)
