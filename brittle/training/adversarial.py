@@ -1,6 +1,7 @@
 """Projected adversarial training (wang2022 Algorithm 1)."""
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -79,7 +80,8 @@ def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
     def back(delta: Tensor) -> Tensor:
         return into_ball(delta, regime.budget)
 
-    *_, last = projected_descent(network, data.X, data.y, regime.inner_steps, stride, back)
+    iterates = projected_descent(network, data.X, data.y, regime.inner_steps, stride, back)
+    (last,) = deque(iterates, maxlen=1)
     return data.X + last
 
 
