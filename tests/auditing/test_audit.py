@@ -139,7 +139,7 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
     network, data = trained
     patient = Patient(network, data, data.truth.basis, 0.5)
     for remedy in REMEDIES.values():
-        treated = remedy.apply(patient, rng, Budget(3.0))
+        treated = remedy.apply(patient, rng, Budget(120.0))
         assert treated.accuracy(data.X, data.y) > 0.8
     full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
     with pytest.raises(InputError, match="span all 40 dimensions"):

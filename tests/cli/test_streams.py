@@ -68,4 +68,5 @@ def test_a_terminal_without_greek_letters(environment):
     assert b"once ? e^{-q} < 1" in ended.stdout  # Σ
     ended = run(["π"], plain, stdout=subprocess.PIPE)
     assert ended.returncode == 2
-    assert ended.stderr == b"brittle: No such command '?'.\n"
+    assert ended.stderr.startswith(b"brittle: No such command")
+    assert ended.stderr.decode("ascii").count("\n") == 1
