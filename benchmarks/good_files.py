@@ -62,6 +62,11 @@ def _compressed(path: Path) -> None:
     np.savez_compressed(path, W=np.eye(6), b=np.ones(6), v=np.arange(6.0))
 
 
+def _traced(module: nn.Module, *lengths: int) -> Callable[[Path], object]:
+    trace: Callable[..., torch.jit.ScriptModule] = torch.jit.trace
+    return lambda path: torch.jit.save(trace(module, torch.randn(2, *lengths)), path)
+
+
 def _exported(module: nn.Module, *shape: int) -> Callable[[Path], None]:
     def write(path: Path) -> None:
         example = (torch.randn(2, *shape),)
@@ -81,12 +86,12 @@ def _onnx(path: Path) -> None:
         helper.make_node("MatMul", ["c", "W"], ["d"]),
         helper.make_node("Add", ["d", "w"], ["y"]),
     ]
-    ends = [
+    inputs, outputs = (
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, [None, *lengths])]
         for name, lengths in (("x", [1, 4, 4]), ("y", [3]))
-    ]
+    )
     stored = [numpy_helper.from_array(value.numpy(), name) for name, value in arrays.items()]
-    onnx.save(helper.make_model(helper.make_graph(nodes, "graph", *ends, stored)), str(path))
+    onnx.save(helper.make_model(helper.make_graph(nodes, "graph", inputs, outputs, stored)), str(path))
 
 
 def _idx(array: np.ndarray) -> bytes:
@@ -134,11 +139,11 @@ def good_files() -> dict[str, Format]:
         "pt state": ("a.pt", lambda path: torch.save({"state_dict": rows.state_dict()}, path), _network),
         "safetensors": ("a.safetensors", lambda path: save_network(deep, path), _network),
         "onnx": ("a.onnx", _onnx, _network),
-        "scripted rows": ("a.pt", lambda path: torch.jit.script(rows).save(str(path)), _network),
-        "scripted pictures": ("a.pt", lambda path: torch.jit.script(pictures).save(str(path)), _picture_network),
+        "scripted rows": ("a.pt", lambda path: torch.jit.save(torch.jit.script(rows), path), _network),
+        "scripted pictures": ("a.pt", lambda path: torch.jit.save(torch.jit.script(pictures), path), _picture_network),
         "traced pictures": (
             "a.pt",
-            lambda path: torch.jit.trace(pictures, torch.randn(2, 1, 4, 4)).save(str(path)),
+            _traced(pictures, 1, 4, 4),
             _picture_network,
         ),
         "exported rows": ("a.pt2", _exported(rows, 3), _network),

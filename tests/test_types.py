@@ -1,9 +1,9 @@
 """What a type checker tells a user: the type of every typical result, and every mistake in a name.
 
-One run of mypy checks all of it, as loading PyTorch's types takes most of the time.
+One run of mypy checks all of it, with the cache of the run over the whole tree, where there is one: loading PyTorch's
+types takes most of the time.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -57,9 +57,8 @@ SAID = re.compile(r"user\.py:(\d+): (?:note: Revealed type is \"brittle\.(.*)\"|
 def said_by_mypy(folder: Path, lines: list[str]) -> dict[str, list[str]]:
     """Types and errors by line of code."""
     (folder / "user.py").write_text("\n".join(lines))
-    settings = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={folder / 'cache'}", "--no-pretty"]
-    checker = [sys.executable, "-m", "mypy", *settings, "user.py"]
-    seen = subprocess.run(checker, cwd=folder, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True)
+    checker = [sys.executable, "-m", "mypy", "--no-pretty", str(folder / "user.py")]
+    seen = subprocess.run(checker, cwd=ROOT, capture_output=True, text=True)
     said: dict[str, list[str]] = {}
     for number, revealed, error in SAID.findall(seen.stdout):
         said.setdefault(lines[int(number) - 1], []).append(revealed or error)

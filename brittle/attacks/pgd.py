@@ -1,5 +1,6 @@
 """Projected gradient descent in an ℓ2 ball, and the smallest ball in which it flips."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -12,7 +13,8 @@ from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
 from brittle.common.progress import Progress
-from brittle.geometry import unit_rows
+from brittle.geometry import into_ball, unit_rows
+from brittle.networks import Network
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,12 +91,15 @@ class PGD(Attack[PGDResult]):
     def _descend(self, target: Target, rows: Tensor, budgets: Tensor) -> Tensor:
         """The iterate with the smallest margin."""
         X, y = target.X[rows], target.y[rows]
-        delta = torch.zeros_like(X)
-        best, least = delta, target.network.margins(X, y).double()
-        for _ in range(self.steps):
-            gradients = self.subspace.project(target.network.margin_gradients(X + delta, y).double())
-            step = (self.pace / self.steps * budgets)[:, None] * unit_rows(gradients)
-            delta = self._back(target, rows, delta - step, budgets)
+        best, least = torch.zeros_like(X), target.network.margins(X, y).double()
+
+        def stride(points: Tensor, gradients: Tensor) -> Tensor:
+            return (self.pace / self.steps * budgets)[:, None] * unit_rows(self.subspace.project(gradients))
+
+        def back(delta: Tensor) -> Tensor:
+            return self._back(target, rows, delta, budgets)
+
+        for delta in projected_descent(target.network, X, y, self.steps, stride, back):
             margins = target.network.margins(X + delta, y).double()
             better = margins < least
             best, least = torch.where(better[:, None], delta, best), torch.where(better, margins, least)
@@ -102,11 +107,25 @@ class PGD(Attack[PGDResult]):
 
     def _back(self, target: Target, rows: Tensor, delta: Tensor, budgets: Tensor) -> Tensor:
         """Into the subspace, the ball and the box; on a subspace the box shortens δ, since clipping would turn it."""
-        delta = self.subspace.project(delta)
-        lengths = delta.norm(dim=1)
-        delta = delta * (budgets / torch.where(lengths > 0, lengths, 1.0)).clamp(max=1)[:, None]
+        delta = into_ball(self.subspace.project(delta), budgets)
         if target.bounds is None:
             return delta
         if self.subspace.free:
             return target.clip(delta, rows)
         return delta * target.limits(delta, 1.0, rows)[:, None]
+
+
+def projected_descent(
+    network: Network,
+    X: Tensor,
+    y: Tensor,
+    steps: int,
+    stride: Callable[[Tensor, Tensor], Tensor],
+    back: Callable[[Tensor], Tensor],
+) -> Iterator[Tensor]:
+    """The iterates δ (n, dim), from 0 on: against `stride` of the points and of the margins' gradients, then `back`."""
+    delta = torch.zeros_like(X)
+    for _ in range(steps):
+        points = X + delta
+        delta = back(delta - stride(points, network.margin_gradients(points, y).to(X)))
+        yield delta

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from brittle.auditing.budget import Budget
 from brittle.common.errors import InputError
 from brittle.common.result import Result
-from brittle.networks import Network
-from brittle.settings import Data
-from brittle.theorems import Comparison, Outcome, Theorem, check, find
+from brittle.theorems import Comparison, Instance, Outcome, Theorem, check_instance, find
 
 # The statements about a given network on given data; the lemmas and the laws of random draws are left to `check`.
 HEADLINES = (
@@ -40,19 +38,19 @@ class TheoremRow(Result):
     predicted: tuple[Comparison, ...]
 
 
-def applicable(network: Network, data: Data, budget: Budget) -> tuple[tuple[TheoremRow, ...], bool]:
+def applicable(instance: Instance, budget: Budget) -> tuple[tuple[TheoremRow, ...], bool]:
     """One row per statement, those that apply first, and whether all of them were reached in time."""
     rows: list[TheoremRow] = []
     for name in HEADLINES:
         if budget.left <= 0:
             return tuple(rows), False
-        rows.append(_row(find(name), network, data))
+        rows.append(_row(find(name), instance))
     return tuple(sorted(rows, key=lambda row: not row.applies)), True
 
 
-def _row(theorem: Theorem, network: Network, data: Data) -> TheoremRow:
+def _row(theorem: Theorem, instance: Instance) -> TheoremRow:
     try:
-        verdict = check(theorem, data, network)
+        verdict = check_instance(theorem, instance)
     except InputError as error:
         return TheoremRow(theorem.id, theorem.claim, False, "not_applicable", str(error), None, ())
     failed = [hypothesis for hypothesis in verdict.hypotheses if not hypothesis.holds]

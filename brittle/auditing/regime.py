@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+from brittle.common.errors import required
 from brittle.common.result import Result
 from brittle.margin import residual
-from brittle.networks import Layered, Network, TwoLayer
-from brittle.settings import Data
+from brittle.networks import Layered, TwoLayer
+from brittle.theorems import Instance
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
 LAZY_MOVE = 0.5  # a neuron that keeps its direction to within 30 degrees
@@ -30,14 +31,16 @@ class TrainingRegime(Result):
     normalised_margin: float | None
 
 
-def training_regime(network: Network, data: Data) -> TrainingRegime:
+def training_regime(instance: Instance) -> TrainingRegime:
+    """What made the network of this instance."""
+    data, network = instance.data, required(instance.network, "a regime is that of a network: give one")
     margins = network.margins(data.X, data.y).double()
     smallest = float(margins.min())
     layered = network if isinstance(network, Layered) else None
     width = None if layered is None else layered.shape[1]
     move, relative = _moves(layered)
     constant = None if move is None or width is None else move * width**0.5
-    kkt, gamma = _kkt(network, data, smallest)
+    kkt, gamma = _kkt(instance, smallest)
     name, sentence = _name(smallest, constant, relative, kkt)
     return TrainingRegime(
         name=name,
@@ -63,15 +66,20 @@ def _moves(network: Layered | None) -> tuple[float | None, float | None]:
     return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else None
 
 
-def _kkt(network: Network, data: Data, smallest: float) -> tuple[float | None, float | None]:
-    """Distance from a KKT point, for networks and sizes that it is defined and affordable for."""
+def _kkt(instance: Instance, smallest: float) -> tuple[float | None, float | None]:
+    """Distance from a KKT point, for networks and sizes that it is defined and affordable for.
+
+    Biases that are all zero are no parameters here, where the theorems are about networks with biases.
+    """
+    network, data = instance.network, instance.data
     if not isinstance(network, TwoLayer) or not network.homogeneous or smallest <= 0 or not data.binary:
         return None, None
     gamma = smallest / float(network.squared_norm)
     if len(data) * network.width > LARGEST_KKT:
         return None, gamma
     biases = bool((network.b != 0).any())
-    return residual(network, data, biases=biases).stationarity, gamma
+    measured = instance.conditions if biases else residual(network, data, biases=False)
+    return measured.stationarity, gamma
 
 
 def _name(smallest: float, constant: float | None, relative: float | None, kkt: float | None) -> tuple[str, str]:

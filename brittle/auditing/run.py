@@ -22,6 +22,7 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.networks import Network, as_layered, as_network
 from brittle.settings import Data
+from brittle.theorems import Instance
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +122,15 @@ class _Auditor:
         self._tell(0.0, "data geometry")
         shape = geometry(self.data)
         self._tell(0.05, "training regime")
-        regime = training_regime(self.network, self.data)
+        instance = Instance(self.data, self.network)
+        regime = training_regime(instance)
         self._tell(0.1, "attacks and certificates")
         weak = vulnerability(self.network, self.data, shape.basis, self.rng, self.budget.share(0.5), self.examples)
         self._note_partial(weak)
         attacked = self.data.take(weak.examples[weak.free.rows])
         reasons = explain(self.network, attacked, shape.basis, weak.perturbations)
         self._tell(0.5, "theorems")
-        theorems, complete = applicable(self.network, self.data, self.budget.share(0.2))
+        theorems, complete = applicable(instance, self.budget.share(0.2))
         if not complete:
             self.partial.append("theorems")
         treatments = self._treat(remedies, shape, weak, attacked)

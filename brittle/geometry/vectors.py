@@ -10,6 +10,12 @@ def unit_rows(vectors: Tensor) -> Tensor:
     return torch.where(lengths > 0, vectors / torch.where(lengths > 0, lengths, 1.0), 0.0)
 
 
+def into_ball(vectors: Tensor, radius: float | Tensor) -> Tensor:
+    """Every row (n, d) shortened to its radius, one for all or (n,); rows inside the ball stay as they are."""
+    lengths, most = vectors.norm(dim=1), torch.as_tensor(radius, dtype=vectors.dtype)
+    return vectors * torch.where(lengths > most, most / torch.where(lengths > most, lengths, 1.0), 1.0)[:, None]
+
+
 def largest_product(vectors: Tensor) -> float:
     """max |<x_i, x_j>| over pairs i ≠ j of rows; 0 for a single row."""
     return float((vectors @ vectors.T).fill_diagonal_(0).abs().max())

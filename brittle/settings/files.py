@@ -137,19 +137,18 @@ def _whole(arrays: Arrays, name: str) -> Tensor | None:
 
 
 def _number(arrays: Arrays, name: str) -> float | None:
-    tensor = _vector(arrays, name)
-    if tensor is None:
-        return None
-    require(tensor.numel() == 1 and bool(tensor >= 0), f"{name} must be one number of at least 0")
-    return tensor.item()
+    return _single(_vector(arrays, name), f"{name} must be one number of at least 0")
 
 
 def _count(arrays: Arrays, name: str) -> int | None:
-    tensor = _whole(arrays, name)
-    if tensor is None:
-        return None
-    require(tensor.numel() == 1 and bool(tensor >= 0), f"{name} must be one whole number of at least 0")
-    return int(tensor.item())
+    count = _single(_whole(arrays, name), f"{name} must be one whole number of at least 0")
+    return None if count is None else int(count)
+
+
+def _single(tensor: Tensor | None, otherwise: str) -> float | None:
+    if tensor is not None:
+        require(tensor.numel() == 1 and bool(tensor >= 0), otherwise)
+    return None if tensor is None else tensor.item()
 
 
 def _check_orthonormal(name: str, basis: Tensor | None) -> None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TypeVar
 
 from brittle.common.errors import required
+from brittle.margin import KKTResidual, residual
 from brittle.networks import Network, TwoLayer, as_two_layer
 from brittle.settings import Data
 from brittle.theorems.multipliers import Multipliers, multipliers
@@ -45,9 +46,14 @@ class Instance:
         return float(self.two_layer.margins(self.data.X, self.data.y).min())
 
     @cached_property
+    def conditions(self) -> KKTResidual:
+        """How far the network is from a KKT point, its biases being parameters; it must classify every example."""
+        return residual(self.two_layer, self.data)
+
+    @cached_property
     def kkt(self) -> Multipliers:
         """The network at margin 1 with the multipliers that explain it best."""
-        return multipliers(self.two_layer, self.data)
+        return multipliers(self.two_layer, self.data, self.conditions)
 
     @property
     def kkt_distance(self) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.margin import residual
+from brittle.margin import KKTResidual
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
@@ -45,9 +45,8 @@ class Multipliers:
         return self.lam * (self.slopes @ (side * self.network.v.square()))
 
 
-def multipliers(network: TwoLayer, data: Data) -> Multipliers:
-    """The multipliers and slopes that explain the network best; it must classify every example."""
-    conditions = residual(network, data)
+def multipliers(network: TwoLayer, data: Data, conditions: KKTResidual) -> Multipliers:
+    """The multipliers and slopes of these `conditions`, which were measured on the network and the data."""
     network = network.to(torch.float64)
     network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
     slopes = network.preactivations(data.X).gt(0).to(network.dtype)

@@ -1,23 +1,24 @@
 """Projected adversarial training (wang2022 Algorithm 1)."""
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import torch
 from torch import Generator, Tensor
 
+from brittle.attacks.pgd import projected_descent
 from brittle.common.ending import Ending
 from brittle.common.errors import require_count, require_positive, required
 from brittle.common.parts import option
-from brittle.geometry import unit_rows
+from brittle.geometry import into_ball, unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.networks.two_layer import TwoLayer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import Batches, check_finite
-from brittle.training.lazy import into_ball
 from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
 from brittle.training.options import BALL, BATCH, RATE, TRAINED_BIASES
@@ -65,17 +66,20 @@ class Adversarial(Regime):
 
 
 def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
-    """Examples within the budget that PGD makes the network doubt most (lines 3-6)."""
-    X, start = data.X, data.X
-    for _ in range(regime.inner_steps):
-        uphill = -network.margin_gradients(X, data.y).to(start)
+    """Examples within the budget that PGD makes the network doubt most (lines 3-6): the last iterates."""
+
+    def stride(points: Tensor, gradients: Tensor) -> Tensor:
         if regime.normalised:
-            uphill = unit_rows(uphill)
-        else:
-            uphill = uphill * regime.loss.log_slopes(network.margins(X, data.y).to(start)).exp()[:, None]
-        moved = X + regime.inner_length * uphill - start
-        X = start + moved * (regime.budget / moved.norm(dim=1, keepdim=True).clamp(min=regime.budget))
-    return X
+            return regime.inner_length * unit_rows(gradients)
+        slopes = regime.loss.log_slopes(network.margins(points, data.y).to(points)).exp()
+        return regime.inner_length * slopes[:, None] * gradients
+
+    def back(delta: Tensor) -> Tensor:
+        return into_ball(delta, regime.budget)
+
+    iterates = projected_descent(network, data.X, data.y, regime.inner_steps, stride, back)
+    (last,) = deque(iterates, maxlen=1)
+    return data.X + last
 
 
 class AdversarialRun(Run):
@@ -111,7 +115,7 @@ class AdversarialRun(Run):
     def step(self) -> None:
         self._remember()
         theta = self._epoch(self.theta)
-        check_finite(self.regime.loss.total(self.objective.margins(theta)), theta, self.regime.rate, self.steps)
+        check_finite(theta, self.regime.rate, self.steps, self.regime.loss.total(self.objective.margins(theta)))
         self.theta = theta
         self.steps += 1
         self.measure()
@@ -147,5 +151,5 @@ class AdversarialRun(Run):
             return theta
         theta = theta.clone()
         W, W0 = self.objective.split(theta)[0], self.objective.split(self.objective.start)[0]
-        W.copy_(into_ball(W, W0, self.regime.radius / math.sqrt(self.objective.width)))
+        W.copy_(W0 + into_ball(W - W0, self.regime.radius / math.sqrt(self.objective.width)))
         return theta

@@ -51,7 +51,7 @@ class Checkpoint(Saver):
 
     def remember(self, run: Run, record: Record) -> None:
         arrays: Arrays = {
-            "theta": run.theta.numpy(),
+            "theta": run.snapshot().numpy(),
             "counters": np.array([float(getattr(run, name)) for name in COUNTERS]),
             "scalars": np.array(run.scalars(), dtype=float),
             "path": np.array([astuple(point) for point in record.points]).reshape(-1, len(fields(PathPoint))),

@@ -19,6 +19,7 @@ from brittle.training.options import BATCH, LAYERS, RATE, TRAINED_BIASES
 from brittle.training.run import Ended, Run
 from brittle.training.stops import UNTIL, Loss, Steps, Stop
 
+EPOCHS_PER_POINT = 10  # of the path, where nothing but the path asks for it
 LARGEST_LOG_LOSS = 700.0  # e^700 is about the largest float64
 
 
@@ -64,7 +65,7 @@ def descended(theta: Tensor, at: Evaluation, descent: Descent, objective: Object
     return after.add_(at.direction, alpha=descent.rate * loss)
 
 
-def check_finite(log_loss: float, theta: Tensor, rate: float, steps: int) -> None:
+def check_finite(theta: Tensor, rate: float, steps: int, log_loss: float = 0.0) -> None:
     """End the run where a step was so long that the loss is no number any more."""
     if log_loss < LARGEST_LOG_LOSS and math.isfinite(float(theta.sum())):
         return
@@ -91,7 +92,7 @@ class DescentRun(Run):
     def step(self) -> None:
         theta = descended(self.theta, self.at, self.descent, self.objective)
         at = self.objective.evaluate(theta, self.descent.loss)
-        check_finite(at.log_loss, theta, self.descent.rate, self.steps)
+        check_finite(theta, self.descent.rate, self.steps, at.log_loss)
         self._arrive(theta, at)
         self.evaluations += 1
         self.steps += 1
@@ -138,6 +139,10 @@ class BatchRun(Run):
     def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
         self.batches.order = arrays["order"]
 
+    def may_measure(self, goal: bool) -> bool:
+        """At the end of an epoch, since it takes all examples; for the path alone at the end of every tenth."""
+        return self.steps % (self.batches.per_epoch * (1 if goal else EPOCHS_PER_POINT)) == 0
+
     def measure(self) -> None:
         self.margins = self.objective.margins(self.theta)
         self.log_loss = self.descent.loss.total(self.margins)
@@ -146,10 +151,8 @@ class BatchRun(Run):
     def step(self) -> None:
         at = self.objective.evaluate(self.theta, self.descent.loss, self.batches.next())
         theta = descended(self.theta, at, self.descent, self.objective)
-        check_finite(at.log_loss, theta, self.descent.rate, self.steps)
+        check_finite(theta, self.descent.rate, self.steps, at.log_loss)
         self.theta = theta
         self.evaluations += 1
         self.steps += 1
-        self.fresh = self.batches.epoch_ends
-        if self.fresh:
-            self.measure()
+        self.fresh = False

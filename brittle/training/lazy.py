@@ -14,7 +14,7 @@ from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.settings.base import Data
 from brittle.training.base import Regime
-from brittle.training.descent import Batches, BatchRun, Descent
+from brittle.training.descent import Batches, BatchRun, Descent, check_finite
 from brittle.training.flow import TYPES
 from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
@@ -58,7 +58,11 @@ def farthest(objective: TwoLayerObjective, theta: Tensor) -> float:
 
 
 class LazyRun(BatchRun):
-    """Stochastic steps inside the ball round the start."""
+    """Stochastic steps inside the ball round the start, in place wherever a step cannot leave it.
+
+    A step moves a row of W by at most rate·max|v|·Σ_i |ℓ'(q_i)|·‖x_i‖ and its rounding. `moved` sums these bounds, and
+    max_s ‖w_s - w_s(0)‖ is measured only where the sum is beyond the ball: the ends are those of a check in every step.
+    """
 
     objective: TwoLayerObjective
 
@@ -66,7 +70,20 @@ class LazyRun(BatchRun):
         steps = Descent(loss=lazy.loss, rate=lazy.rate, batch=batches.size, layers="first", biases=lazy.biases)
         super().__init__(objective, steps, batches)
         self.lazy, self.ball = lazy, lazy.radius / math.sqrt(objective.width)
-        self.inside = self.theta
+        self.inside, self.moved = self.theta, 0.0
+        self.owned = False  # whether θ may be written into
+        W, _, v, _ = objective.split(objective.start)
+        epsilon = torch.finfo(W.dtype).eps
+        self.rate = lazy.rate / (batches.size if lazy.loss.reduction == "mean" else 1)
+        self.strides = objective.X.norm(dim=1) * v.abs().max() * (1 + batches.size * epsilon)
+        self.rounding = epsilon * (float(W.norm(dim=1).max()) + self.ball)
+
+    def scalars(self) -> list[float]:
+        return [*super().scalars(), self.moved]
+
+    def restore(self, scalars: list[float]) -> None:
+        super().restore(scalars[:-1])
+        self.moved = scalars[-1]
 
     def arrays(self) -> dict[str, Tensor]:
         return super().arrays() | ({"inside": self.inside} if self.lazy.check == "epoch" else {})
@@ -75,23 +92,44 @@ class LazyRun(BatchRun):
         super().restore_arrays(arrays)
         self.inside = arrays.get("inside", self.theta)
 
+    def snapshot(self) -> Tensor:
+        self.owned = False
+        return self.theta
+
     def step(self) -> None:
         before = self.theta
-        super().step()
+        self.theta = self._descended()
+        self.steps += 1
+        self.evaluations += 1
+        self.fresh = False
         if self.lazy.check == "epoch" and not self.batches.epoch_ends:
             return
-        moved = farthest(self.objective, self.theta)
-        if moved <= self.ball:
-            self.inside = self.theta
-            return
+        if self.moved > self.ball:
+            self.moved = farthest(self.objective, self.theta)
+        if self.moved > self.ball:
+            self._leave(self.inside if self.lazy.check == "epoch" else before)
+        if self.lazy.check == "epoch":
+            self.inside = self.snapshot()
+
+    def _descended(self) -> Tensor:
+        """θ after the next batch: the same tensor if the step cannot leave the ball, another one if it might."""
+        theta = self.theta
+        batch, most = self.batches.next(), self.objective.chunk
+        chunks = (batch,) if len(batch) <= most else torch.split(batch, most)
+        self.moved += self.rounding
+        for rows in chunks:
+            _, q, add = self.objective.forward(self.theta, rows)
+            weights = self.lazy.loss.log_slopes(q).exp_().mul_(self.rate)
+            self.moved += float(weights @ self.strides[rows])
+            if theta is self.theta and not (self.owned and len(chunks) == 1 and self.moved <= self.ball):
+                theta = theta.clone()
+            add(weights, theta)
+        if not self.moved <= self.ball:
+            check_finite(theta, self.lazy.rate, self.steps)
+        self.owned = True
+        return theta
+
+    def _leave(self, inside: Tensor) -> None:
         if self.lazy.inside:
-            self.theta = self.inside if self.lazy.check == "epoch" else before
-        self.fresh = False
-        raise Ended(Ending.REACHED, f"a weight moved by {moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
-
-
-def into_ball(W: Tensor, W0: Tensor, radius: float) -> Tensor:
-    """Every row of W pulled back to at most `radius` from its row of W0."""
-    moved = W - W0
-    far = moved.norm(dim=1, keepdim=True)
-    return torch.where(far > radius, W0 + moved * (radius / far.clamp(min=radius)), W)
+            self.theta = inside
+        raise Ended(Ending.REACHED, f"a weight moved by {self.moved:.6g}, out of the ball of {self.ball:.6g}", "ball")

@@ -46,7 +46,8 @@ class Objective(ABC):
     def network(self, theta: Tensor) -> Network: ...
 
     @abstractmethod
-    def _forward(self, theta: Tensor, rows: slice | Tensor) -> Forward: ...
+    def forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
+        """The margins of at most `chunk` examples; what it gives back holds until the next call."""
 
     @abstractmethod
     def part(self, name: str) -> list[slice]:
@@ -60,7 +61,7 @@ class Objective(ABC):
         top, log_sum = -math.inf, -math.inf
         for first in range(0, count, self.chunk):
             rows = slice(first, min(first + self.chunk, count))
-            q, soft, add = self._forward(theta, rows if index is None else index[rows])
+            q, soft, add = self.forward(theta, rows if index is None else index[rows])
             margins[rows] = q
             slopes, log_sum = loss.log_slopes(soft), _log_add(log_sum, loss.log_values(soft))
             highest = float(slopes.max())
@@ -76,7 +77,7 @@ class Objective(ABC):
     def margins(self, theta: Tensor) -> Tensor:
         rows = [slice(i, min(i + self.chunk, self.examples)) for i in range(0, self.examples, self.chunk)]
         with torch.no_grad():
-            return torch.cat([self._forward(theta, part)[0] for part in rows])
+            return torch.cat([self.forward(theta, part)[0] for part in rows])
 
     @property
     def operations(self) -> float:
@@ -135,7 +136,7 @@ class TwoLayerObjective(Objective):
         cut = self.width * self.dim
         return [slice(0, {"weights": cut, "first": cut + self.width, "all": None}[name])]
 
-    def _forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
+    def forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
         W, b, v, c = self.split(theta)
         X, y = self.X[rows], self.y[rows]
         hidden = torch.addmm(b, X, W.T, out=self._hidden[: len(y)]).relu_()
@@ -218,7 +219,7 @@ class ModuleObjective(Objective):
         whole, before, after = (as_layered(each, "") for each in (self.template, self.inside, trained))
         return span.joined(whole, before, after)
 
-    def _forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
+    def forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
         theta = theta.detach().requires_grad_(torch.is_grad_enabled())
         logits = functional_call(self.module, self.parameters(theta), (self.X[rows],))
         q, soft = margins_of(logits, self.y[rows])

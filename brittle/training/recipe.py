@@ -120,7 +120,7 @@ class RecipeRun(Run):
         if not math.isfinite(self.log_loss):
             self._step_back(rate, used)
             found, (self.log_loss, self.log_loss_sum, self.margins) = self.log_loss, before
-            check_finite(found, self.margins, rate, self.steps)
+            check_finite(self.margins, rate, self.steps, found)
             raise Ended(Ending.STALLED, f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
         self.evaluations += 1
         self.steps += 1

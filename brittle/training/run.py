@@ -60,7 +60,7 @@ class Ended(Exception):
 
 
 class Run(ABC):
-    """θ with what was last measured there. `step` replaces tensors and never writes into them.
+    """θ with what was last measured there. `step` never writes into tensors that were handed out.
 
     `fresh` says whether the measurement belongs to the present θ; where it does not, only budgets are judged.
     """
@@ -77,6 +77,10 @@ class Run(ABC):
         self.theta: Tensor = objective.start
         self.margins = torch.empty(0)
         self.log_loss = self.log_loss_sum = math.nan
+
+    def may_measure(self, goal: bool) -> bool:
+        """Whether to measure θ here if it is not fresh: to judge a goal, or for the path alone."""
+        return True
 
     @abstractmethod
     def measure(self) -> None:
@@ -101,6 +105,10 @@ class Run(ABC):
     def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
         """Take back what `arrays` gave."""
         assert not arrays
+
+    def snapshot(self) -> Tensor:
+        """θ as it is now; no later step writes into it."""
+        return self.theta
 
     def network(self) -> Network:
         return self.objective.network(self.theta)
@@ -163,7 +171,11 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
         clock = time.perf_counter() - run.seconds
         reported = -math.inf
         first: Look | None = None
+        goal = any(not stop.budget for stop in stops)
         while True:
+            if not run.fresh and (goal or run.steps >= record.next_steps) and run.may_measure(goal):
+                run.measure()
+                run.fresh = True
             stepped, run.seconds = run.seconds, time.perf_counter() - clock
             if run.seconds - stepped > LONG_STEP:
                 save.remember(run, record)

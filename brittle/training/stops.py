@@ -196,12 +196,28 @@ class KKT(Stop):
         return look.recorded and look.margin > 0 and self.measure(look.network()) <= self.value
 
 
+class Limit(Stop):
+    """So much of what a run spends, whatever it has reached by then."""
+
+    value: float
+    budget = True
+
+    @abstractmethod
+    def spent(self, look: Look) -> float:
+        """Until this look."""
+
+    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+        return self.spent(look) >= self.value
+
+    def done(self, first: Look, look: Look) -> float:
+        return _share(0, self.spent(look), self.value)
+
+
 @dataclass(frozen=True)
-class Steps(Stop):
+class Steps(Limit):
     """A number of steps."""
 
     value: int  # how many
-    budget = True
 
     def __post_init__(self) -> None:
         require_count("steps", self.value)
@@ -209,19 +225,15 @@ class Steps(Stop):
     def __str__(self) -> str:
         return f"steps={self.value}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
-        return look.steps >= self.value
-
-    def done(self, first: Look, look: Look) -> float:
-        return _share(0, look.steps, self.value)
+    def spent(self, look: Look) -> float:
+        return look.steps
 
 
 @dataclass(frozen=True)
-class Time(Stop):
+class Time(Limit):
     """A number of seconds, checked after every step."""
 
     value: float  # seconds
-    budget = True
 
     def __post_init__(self) -> None:
         require_positive("seconds", self.value)
@@ -229,11 +241,8 @@ class Time(Stop):
     def __str__(self) -> str:
         return f"seconds={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
-        return look.seconds >= self.value
-
-    def done(self, first: Look, look: Look) -> float:
-        return _share(0, look.seconds, self.value)
+    def spent(self, look: Look) -> float:
+        return look.seconds
 
 
 BY_NAME: dict[str, Callable[[float], Stop]] = {

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +14,11 @@ from brittle.auditing.remedies import PARTS, Patient
 from brittle.auditing.treatment import Treatment, best
 from brittle.auditing.vulnerability import vulnerability
 from brittle.common.errors import InputError
+from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
-from brittle.settings import Data, Orthogonal, Subspace
+from brittle.settings import Data, Orthogonal, Sphere, Subspace
+from brittle.settings.orthogonal import halves
+from brittle.theorems.solved import kkt_network
 from brittle.training import Flow, Logistic, LogLoss, Steps
 
 
@@ -55,6 +59,24 @@ def test_off_subspace_weights_are_found_and_removed(trained):
     assert treatment.predictions_changed == 0
     assert treatment.radius_after == pytest.approx(found.vulnerability.on.median, rel=1e-6)
     assert treatment.factor > 1.15
+
+
+def test_the_kkt_conditions_are_measured_once(monkeypatch):
+    """The regime asks for them, and so does every theorem about KKT points."""
+    rng = torch.Generator().manual_seed(5)
+    data = replace(Sphere(dim=4000).sample(4, rng, in_span=True), y=halves(4))
+    network, measured = kkt_network(data, rng), []
+
+    def counted(*arguments, **options):
+        measured.append(residual(*arguments, **options))
+        return measured[-1]
+
+    for place in ("brittle.theorems.instance", "brittle.auditing.regime"):
+        monkeypatch.setattr(f"{place}.residual", counted)
+    found = quick(network, data, remedies=())
+    assert found.regime.name == "kkt"
+    assert {"vardi2022/4.1", "vardi2022/C4.1"} <= {row.id for row in found.theorems if row.applies}
+    assert [each.stationarity for each in measured] == [found.regime.kkt_residual]
 
 
 def test_every_format_gives_the_same_audit(trained, tmp_path):
@@ -117,7 +139,7 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
     network, data = trained
     patient = Patient(network, data, data.truth.basis, 0.5)
     for remedy in (part() for part in PARTS.values()):
-        treated = remedy.apply(patient, rng, Budget(3.0))
+        treated = remedy.apply(patient, rng, Budget(120.0))
         assert treated.accuracy(data.X, data.y) > 0.8
     full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
     with pytest.raises(InputError, match="span all 40 dimensions"):

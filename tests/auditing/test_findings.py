@@ -11,6 +11,7 @@ from brittle.auditing.regime import training_regime
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
+from brittle.theorems import Instance
 
 
 def test_geometry_of_a_subspace(rng):
@@ -52,18 +53,18 @@ def test_duplicates_and_zero_examples_do_not_break_geometry():
 
 def test_a_kkt_point_is_named(rng):
     data = Orthogonal(dim=20).sample(10)
-    assert training_regime(orthogonal_kkt(data.X, data.y).network, data).name == "kkt"
+    assert training_regime(Instance(data, orthogonal_kkt(data.X, data.y).network)).name == "kkt"
 
 
 def test_networks_near_and_at_their_start_are_named(rng):
     data = Sphere(dim=30, radius=1.0).sample(8, rng)
     start = Lazy().draw(30, 2000, rng)
-    assert training_regime(start, data).name == "untrained"
+    assert training_regime(Instance(data, start)).name == "untrained"
     moved = start.trained(start.W + 0.1 * torch.randn(start.W.shape, generator=rng).double() / 30, start.b, start.v)
-    assert training_regime(moved, data).name == "lazy"
-    assert training_regime(TwoLayer(moved.W, moved.b, moved.v), data).name == "unknown"
+    assert training_regime(Instance(data, moved)).name == "lazy"
+    assert training_regime(Instance(data, TwoLayer(moved.W, moved.b, moved.v))).name == "unknown"
     rich = start.trained(5 * torch.randn(start.W.shape, generator=rng).double(), start.b, start.v)
-    assert training_regime(rich, data).name == "rich"
+    assert training_regime(Instance(data, rich)).name == "rich"
 
 
 @pytest.mark.parametrize("classes", [1, 3])

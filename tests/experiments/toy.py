@@ -3,13 +3,15 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from brittle.experiments.base import Claim, Experiment
-from brittle.experiments.cell import Cell, Task
+from brittle.experiments.cell import Cell, Point, Task
 from brittle.experiments.cells import timed
 from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.sweep import Measured
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Square(Cell):
     offset: int
     seed: int
 
-    def measure(self):
+    def measure(self) -> Point:
         missed = self.seed == 1 and self.offset == 10
         return {"value": self.offset + self.seed**2, "reached": not missed, "seconds": {"other": 2.0}}
 
@@ -39,28 +41,28 @@ class Squares(Experiment):
     title = "Squares"
     kind = Square
 
-    def grid(self, preset):
+    def grid(self, preset: str) -> list[Square]:
         return [Square(offset, seed) for offset in (0, 10) for seed in range(3)]
 
-    def judge(self, points):
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
         return [Claim("squares are positive", f"{len(points)} points", all(point["value"] >= 0 for point in points))]
 
-    def picture(self, points):
+    def picture(self, points: Sequence[Point]) -> Picture:
         return Picture([Chart("", "seed", "value", [Curve("", [0.0], [0.0])])])
 
 
-def work(task: Task):
+def work(task: Task) -> Measured:
     kind = MarkedSquare if "marker" in task.params else Square
     return timed(kind(**task.params))
 
 
-def failing(task: Task):
+def failing(task: Task) -> Measured:
     if task.params["seed"] == 2:
         raise ValueError("two is too many")
     return work(task)
 
 
-def deadly_once(task: Task):
+def deadly_once(task: Task) -> Measured:
     """Kills its process the first time that seed 1 comes along."""
     marker = Path(task.params["marker"])
     if task.params["seed"] == 1 and not marker.exists():
@@ -69,11 +71,11 @@ def deadly_once(task: Task):
     return work(task)
 
 
-def deadly(task: Task):
+def deadly(task: Task) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow(task: Task):
+def slow(task: Task) -> Measured:
     """Says who is at work, and takes long enough to be killed."""
     Path(task.params["marker"], f"{task.key}.{os.getpid()}").touch()
     time.sleep(0.4)

@@ -6,16 +6,20 @@ import cvxpy as cp
 import numpy as np
 import torch
 from scipy.optimize import nnls
+from torch import Generator, Tensor
 
+from brittle.margin.columns import Columns
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data
 
+Array = np.ndarray
 
-def generator(seed):
+
+def generator(seed: int) -> Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def unit_margin(network, data, biases):
+def unit_margin(network: TwoLayer, data: Data, biases: bool) -> tuple[Array, Array, Array, Array, Array]:
     """X̃, y, W̃, v and q as arrays, scaled to min q = 1."""
     X, y = data.X.numpy(), data.y.numpy()
     W, b, v = network.W.numpy(), network.b.numpy(), network.v.numpy()
@@ -25,11 +29,14 @@ def unit_margin(network, data, biases):
     return X, y, W / q.min() ** 0.5, v / q.min() ** 0.5, q / q.min()
 
 
-def kinks_of(X, W, tolerance):
-    return np.abs(X @ W.T) <= tolerance * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(W, axis=1))
+def kinks_of(X: Array, W: Array, tolerance: float) -> Array:
+    sizes = np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(W, axis=1))
+    return np.asarray(np.abs(X @ W.T) <= tolerance * sizes)
 
 
-def stationarity_by_cvxpy(network, data, *, biases=True, kink_tolerance=1e-6, margin_tolerance=1e-6):
+def stationarity_by_cvxpy(
+    network: TwoLayer, data: Data, *, biases: bool = True, kink_tolerance: float = 1e-6, margin_tolerance: float = 1e-6
+) -> float:
     """min ‖θ - Σ λ_i g_i‖/‖θ‖, written from the definition with one variable per multiplier and slope."""
     X, y, W, v, q = unit_margin(network, data, biases)
     Z, kink = X @ W.T, kinks_of(X, W, kink_tolerance)
@@ -41,10 +48,13 @@ def stationarity_by_cvxpy(network, data, *, biases=True, kink_tolerance=1e-6, ma
         part = lam * np.outer(v * ((Z[i] > 0) & ~kink[i]), row) + cp.multiply(loads, np.outer(v * kink[i], row))
         explained += cp.hstack([cp.vec(part, order="C"), lam * y[i] * np.maximum(Z[i], 0)])
     theta = np.r_[W.ravel(), v]
-    return cp.Problem(cp.Minimize(cp.norm(theta - explained)), limits).solve(solver=cp.CLARABEL) / np.linalg.norm(theta)
+    problem = cp.Problem(cp.Minimize(cp.norm(theta - explained)), limits)
+    return float(problem.solve(solver=cp.CLARABEL) / np.linalg.norm(theta))
 
 
-def stationarity_by_vertices(network, data, *, biases=True, kink_tolerance=1e-6, margin_tolerance=1e-6):
+def stationarity_by_vertices(
+    network: TwoLayer, data: Data, *, biases: bool = True, kink_tolerance: float = 1e-6, margin_tolerance: float = 1e-6
+) -> float:
     """The same to rounding error: slopes in [0, 1] are mixtures of 0 and 1, so every vertex is a column of an NNLS."""
     X, y, W, v, q = unit_margin(network, data, biases)
     Z, kink = X @ W.T, kinks_of(X, W, kink_tolerance)
@@ -55,26 +65,26 @@ def stationarity_by_vertices(network, data, *, biases=True, kink_tolerance=1e-6,
             slopes[kink[i]] = choice
             columns.append(y[i] * np.r_[np.outer(v * slopes, X[i]).ravel(), np.maximum(Z[i], 0)])
     theta = np.r_[W.ravel(), v]
-    return nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta)
+    return float(nnls(np.array(columns).T, theta)[1] / np.linalg.norm(theta))
 
 
-def smallest_norm(X, y, columns):
+def smallest_norm(examples: Tensor, labels: Tensor, columns: Columns) -> float:
     """min Σ ‖u_g‖ subject to the margins of one convex round, as a cone program in the primal."""
-    X, y, patterns, signs = X.numpy(), y.numpy(), columns.patterns.numpy(), columns.signs.numpy()
+    X, y, patterns, signs = examples.numpy(), labels.numpy(), columns.patterns.numpy(), columns.signs.numpy()
     U = cp.Variable((len(signs), X.shape[1]))
     Z = U @ X.T
     own = signs[:, None] == y
     margins = cp.sum(cp.multiply(patterns * own, Z) - cp.multiply(~own, cp.pos(Z)), axis=0)
-    return cp.Problem(cp.Minimize(cp.sum(cp.norm(U, axis=1))), [margins >= 1]).solve(solver=cp.CLARABEL)
+    return float(cp.Problem(cp.Minimize(cp.sum(cp.norm(U, axis=1))), [margins >= 1]).solve(solver=cp.CLARABEL))
 
 
-def orthogonal(dim, examples):
+def orthogonal(dim: int, examples: int) -> Data:
     y = torch.ones(examples, dtype=torch.float64)
     y[examples // 2 :] = -1
     return Data(dim**0.5 * torch.eye(dim, dtype=torch.float64)[:examples], y)
 
 
-def closed_form(dim, examples):
+def closed_form(dim: int, examples: int) -> tuple[TwoLayer, Data]:
     """The KKT point with biases on orthogonal data with balanced classes: two neurons, and no solver."""
     data = orthogonal(dim, examples)
     share = examples / dim
@@ -86,19 +96,19 @@ def closed_form(dim, examples):
     return balanced(U, torch.full_like(signs, bias), signs), data
 
 
-def smaller_norm(dim):
+def smaller_norm(dim: int) -> tuple[TwoLayer, Data]:
     """vardi2022 5.1, balanced: w_j ∝ x_j, no biases."""
     data = orthogonal(dim, dim)
     return balanced(data.X / dim, torch.zeros(dim, dtype=torch.float64), data.y.clone()), data
 
 
-def balanced(W, b, v):
+def balanced(W: Tensor, b: Tensor, v: Tensor) -> TwoLayer:
     """The same function with |v_j| = ‖(w_j, b_j)‖."""
     ratio = (v.abs() / (W.square().sum(1) + b.square()).sqrt()).sqrt()
     return TwoLayer(W * ratio[:, None], b * ratio, v / ratio)
 
 
-def gaussian(examples, dim, seed):
+def gaussian(examples: int, dim: int, seed: int) -> Data:
     """Gaussian examples with random labels, both of which occur."""
     rng = generator(seed)
     X = torch.randn(examples, dim, generator=rng, dtype=torch.float64)
@@ -107,7 +117,7 @@ def gaussian(examples, dim, seed):
     return Data(X, y)
 
 
-def fitted(data, width, seed):
+def fitted(data: Data, width: int, seed: int) -> TwoLayer:
     """A random first layer with the output weights of least norm that give margins between 1 and 1.5."""
     network = PyTorch().draw(data.columns, width, generator(seed))
     goals = data.y * (1 + 0.5 * torch.rand(len(data), generator=generator(seed + 1), dtype=torch.float64).round())

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 QUIET = (
     "--headless",
@@ -30,11 +31,13 @@ class Page:
 
     def __init__(self, into: int, out: int) -> None:
         self.into, self.out = os.fdopen(into, "wb", 0), os.fdopen(out, "rb", 0)
-        self.count, self.session, self.rest, self.events = 0, None, b"", []
+        self.count, self.rest = 0, b""
+        self.session: str | None = None
+        self.events: list[dict[str, Any]] = []
 
-    def ask(self, method: str, **params):
+    def ask(self, method: str, **params: Any) -> Any:
         self.count += 1
-        message = {"id": self.count, "method": method, "params": params}
+        message: dict[str, Any] = {"id": self.count, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
         self.into.write(json.dumps(message).encode() + b"\0")
@@ -43,7 +46,7 @@ class Page:
         assert "error" not in answer, answer
         return answer["result"]
 
-    def _read(self):
+    def _read(self) -> Any:
         while b"\0" not in self.rest:
             part = self.out.read(65536)
             assert part, "the browser has gone"
@@ -56,7 +59,7 @@ class Page:
         while not any(event["method"] == "Page.loadEventFired" for event in self.events):
             self.events.append(self._read())
 
-    def evaluate(self, script: str):
+    def evaluate(self, script: str) -> Any:
         result = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
@@ -80,7 +83,7 @@ def page(program: str, profile: Path) -> Iterator[Page]:
     read_commands, write_commands = os.pipe()
     read_answers, write_answers = os.pipe()
 
-    def connect():  # Chromium reads from descriptor 3 and writes to 4
+    def connect() -> None:  # Chromium reads from descriptor 3 and writes to 4
         os.dup2(read_commands, 63)
         os.dup2(write_answers, 64)
         os.dup2(63, 3)

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import torch
 
 from brittle import InputError
 from brittle.settings import Data, Setting, load_data
+
+Known = TypeVar("Known")
 
 
 def by_name(rows: Iterable[tuple[str, Setting]]) -> list[Any]:
@@ -46,23 +48,30 @@ def check_truth(data: Data) -> None:
         assert torch.tensor(truth.image).prod() == data.columns
 
 
+def known(value: Known | None) -> Known:
+    assert value is not None
+    return value
+
+
 def check_clusters(data: Data) -> None:
     truth = data.truth
-    means, labels = truth.means, truth.mean_labels
+    means, labels = known(truth.means), known(truth.mean_labels)
+    cluster, noise = known(truth.cluster), known(truth.noise)
     inside = data.dim - (truth.codimension or 0)
     assert_close(means.norm(dim=1), torch.full((len(means),), inside**0.5, dtype=torch.float64))
-    assert_attained(means, truth.coherence)
+    assert_attained(means, known(truth.coherence))
     assert set(labels.tolist()) == {-1.0, 1.0}
-    assert torch.equal(data.y, labels[truth.cluster])
-    assert_chi_squared(data.X - means[truth.cluster], truth.noise, inside)
+    assert torch.equal(data.y, labels[cluster])
+    assert_chi_squared(data.X - means[cluster], noise, inside)
     if data.X_test is not None:
-        assert torch.equal(data.y_test, labels[truth.cluster_test])
-        assert_chi_squared(data.X_test - means[truth.cluster_test], truth.noise, inside)
+        cluster_test = known(truth.cluster_test)
+        assert torch.equal(known(data.y_test), labels[cluster_test])
+        assert_chi_squared(data.X_test - means[cluster_test], noise, inside)
 
 
 def check_subspace(data: Data, X: torch.Tensor) -> None:
     truth = data.truth
-    basis, complement = truth.basis, truth.complement
+    basis, complement = known(truth.basis), truth.complement
     assert_close(basis.T @ basis, torch.eye(basis.shape[1]))
     X = X if truth.offset is None else X - truth.offset
     assert_close(X @ basis @ basis.T, X)

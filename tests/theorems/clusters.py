@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -27,7 +28,7 @@ def solved(data: Data) -> Instance:
     return Instance(data, kkt_network(data, torch.Generator().manual_seed(4)))
 
 
-def changed(**truth: object) -> Instance:
+def changed(**truth: Any) -> Instance:
     """The known instance with another truth about it; the network stays a KKT point."""
     data = known().data
     return Instance(replace(data, truth=replace(data.truth, **truth)), known().network)

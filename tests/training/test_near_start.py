@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
+from brittle.geometry import into_ball
 from brittle.networks import Lazy as LazyStart
 from brittle.networks import TwoLayer
 from brittle.settings import Data, Mnist, Sphere, downsample, unit_norm
 from brittle.training import Adversarial, Descent, Lazy, Steps
 from brittle.training.adversarial import perturbed
-from brittle.training.lazy import into_ball
+from brittle.training.descent import Batches
 
 
 def case(rng, dim=10, width=40, examples=30):
@@ -37,6 +38,56 @@ def test_it_returns_the_last_iterate_inside_the_ball(rng):
     assert not result.network.b.any()
     last = Lazy(radius=2.0, batch=10, inside=False).train(network, data, torch.Generator().manual_seed(5)).network
     torch.testing.assert_close(last.W, outside.W)
+
+
+def checked_in_every_step(start, data, lazy, steps, rng):
+    """By autograd, and the ball measured after each step: the network, its number of steps, and whether it left."""
+    W, b = start.W.clone().requires_grad_(), start.b.clone().requires_grad_()
+    batches = Batches(len(data), lazy.batch, rng)
+    for step in range(1, steps + 1):
+        rows = batches.next()
+        q = data.y[rows] * (torch.relu(data.X[rows] @ W.T + b) @ start.v)
+        gradients = torch.autograd.grad(torch.nn.functional.softplus(-q).mean(), (W, b))
+        before = W.detach().clone(), b.detach().clone()
+        with torch.no_grad():
+            W -= lazy.rate * gradients[0]
+            if start.b.any():
+                b -= lazy.rate * gradients[1]
+        if float((W - start.W).detach().norm(dim=1).max()) > lazy.radius / math.sqrt(start.width):
+            return (*(before if lazy.inside else (W.detach(), b.detach())), step, True)
+    return W.detach(), b.detach(), steps, False
+
+
+@pytest.mark.parametrize("inside", [True, False])
+@pytest.mark.parametrize("biases", [True, False])
+@pytest.mark.parametrize("radius", [0.5, 2.0, 100.0])
+def test_the_ball_is_left_in_the_step_in_which_a_check_of_every_step_finds_it(inside, biases, radius, rng):
+    """The run measures the ball only where a sum of bounds says that it could have been left."""
+    start, data = LazyStart(biases=biases).draw(10, 40, rng), Sphere(10, radius=3.0).sample(30, rng)
+    lazy = Lazy(until=Steps(150), radius=radius, batch=10, inside=inside)
+    W, b, steps, left = checked_in_every_step(start, data, lazy, 150, torch.Generator().manual_seed(6))
+    result = lazy.train(start, data, torch.Generator().manual_seed(6))
+    assert (result.steps, result.stopped_by == "ball") == (steps, left)
+    assert left == (radius < 100)
+    torch.testing.assert_close(result.network.W, W, rtol=0, atol=1e-12)
+    torch.testing.assert_close(result.network.b, b, rtol=0, atol=1e-12)
+    assert torch.equal(result.network.start.W, start.W)
+
+
+def test_what_was_handed_out_is_not_written_into(rng):
+    network, data = case(rng)
+    run = Lazy(radius=100.0, batch=10).begin(network, data, rng)
+    run.step()
+    run.step()
+    theta = run.snapshot()
+    kept = theta.clone()
+    run.step()
+    assert torch.equal(theta, kept)
+    assert not torch.equal(run.theta, kept)
+    assert torch.equal(run.objective.start[:400].view(40, 10), network.W)
+    before = run.theta
+    run.step()
+    assert run.theta is before  # in place, far inside the ball
 
 
 def test_the_check_per_epoch_looks_only_there(rng):
@@ -92,9 +143,8 @@ def test_adversarial_training_gains_robust_accuracy_within_the_ball(rng, project
 
 
 def test_projection_moves_only_what_is_outside(rng):
-    W0 = torch.zeros(2, 3)
     W = torch.tensor([[3.0, 4.0, 0.0], [0.1, 0.2, 0.0]])
-    torch.testing.assert_close(into_ball(W, W0, 1.0), torch.tensor([[0.6, 0.8, 0.0], [0.1, 0.2, 0.0]]))
+    torch.testing.assert_close(into_ball(W, 1.0), torch.tensor([[0.6, 0.8, 0.0], [0.1, 0.2, 0.0]]))
 
 
 def test_what_is_missing_is_named(rng):

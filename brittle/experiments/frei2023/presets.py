@@ -14,11 +14,11 @@ class Grid:
     clusters: tuple[int, ...]  # k of figure a
     seeds: int  # how many
     test: int  # fresh examples
-    width: int  # of figures a and c
-    widths: tuple[int, ...]  # of figure b
-    networks: int  # of each width in figure b
     crowded_dim: int  # d of figure c
     crowded: tuple[int, ...]  # k of figure c
+    width: int = 1000  # of figures a and c
+    widths: tuple[int, ...] = (50, 100, 300, 1000, 3000)  # of figure b
+    networks: int = 4  # of each width in figure b
 
 
 GRIDS = {
@@ -38,9 +38,6 @@ GRIDS = {
         clusters=(2, 4, 8, 16, 32, 64),
         seeds=3,
         test=200,
-        width=1000,
-        widths=(50, 100, 300, 1000, 3000),
-        networks=4,
         crowded_dim=16,
         crowded=(8, 16, 32, 48, 64),
     ),
@@ -49,9 +46,6 @@ GRIDS = {
         clusters=(2, 4, 8, 16, 32, 64, 128),
         seeds=5,
         test=1000,
-        width=1000,
-        widths=(50, 100, 300, 1000, 3000),
-        networks=4,
         crowded_dim=40,
         crowded=(20, 40, 80, 120, 160),
     ),

@@ -116,15 +116,20 @@ class Figure1b(Experiment):
         return Picture([_against_dim("$n = d$", "smallest universal $c$", [*curves, _root(points)])])
 
 
-class Figure2a(Experiment):
-    """The share of the examples that are on the margin (q ≤ 1.1 min q) after gradient flow to loss 1e-30."""
+class MarginFigure(Experiment):
+    """Which examples are on the margin (q ≤ 1.1 min q) after gradient flow to loss 1e-30."""
 
-    id = "vardi2022/fig2a"
-    title = "Share of the examples on the margin"
     kind = UniversalCell
 
     def grid(self, preset: str) -> list[UniversalCell]:
         return by_size(preset, "flow")
+
+
+class Figure2a(MarginFigure):
+    """The share of the examples that are on the margin (q ≤ 1.1 min q) after gradient flow to loss 1e-30."""
+
+    id = "vardi2022/fig2a"
+    title = "Share of the examples on the margin"
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         root, rest = where(points, alpha=0.5), [point for point in points if point["alpha"] != 0.5]
@@ -137,15 +142,11 @@ class Figure2a(Experiment):
         return Picture([_against_dim("", "share on the margin", _by_alpha(points, "share_on_margin"))])
 
 
-class Figure2b(Experiment):
+class Figure2b(MarginFigure):
     """The number of examples that are not on the margin after gradient flow to loss 1e-30."""
 
     id = "vardi2022/fig2b"
     title = "Number of examples off the margin"
-    kind = UniversalCell
-
-    def grid(self, preset: str) -> list[UniversalCell]:
-        return by_size(preset, "flow")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "no example is off the margin at n = √d"

@@ -4,22 +4,19 @@ A change in this file makes every finished cell of the family stale: claims and 
 `lazy_figures`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator
 
 from brittle.attacks import GradientStep
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import zeros_and_ones
 from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Data
-from brittle.training.descent import Batches
-
-RATE = 0.1
-BATCH = 128
+from brittle.training import Lazy as LazyTraining
+from brittle.training import Steps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,12 +44,14 @@ class LazyCell(Cell):
         data = zeros_and_ones(self.data, self.side, self.unit)
         as_coded = self.setting == "code"
         start = Lazy(biases=as_coded).draw(data.dim, self.width, rng).to(torch.float32)
-        network, taken, left = trained_in_ball(start, data, self.radius, self.steps, rng, inside=not as_coded)
+        regime = LazyTraining(until=Steps(self.steps), radius=self.radius, inside=not as_coded, precision="float32")
+        training = regime.train(start, data, rng)
+        network, left = training.network, training.stopped_by == "ball"
         test = data.test
         chosen = test.take(torch.randperm(len(test), generator=rng)[: self.points])
         return {
             "dim": data.dim,
-            "taken": taken,
+            "taken": training.steps - (left and regime.inside),
             "left": left,
             "error": 1 - network.accuracy(test.X, test.y),
             **flips(network, chosen, as_coded, self.histogram),
@@ -64,44 +63,6 @@ class LazyCell(Cell):
         usual = (850 if self.unit else 700 + 2.6 * d) * (self.radius / 10) ** 2
         training = min(usual, self.steps) * (6e-9 * m * d + 1e-4)
         return (0.02 if self.data == "digits" else 0.5) + training + self.points * m * 2.5e-7
-
-
-def trained_in_ball(
-    start: TwoLayer, data: Data, radius: float, steps: int, rng: Generator, *, inside: bool = True
-) -> tuple[TwoLayer, int, bool]:
-    """`training.Lazy` in place: the last network inside the ball, its number of steps, and whether the next one left.
-
-    That regime copies W and measures the ball in every step, so that a run can be resumed and watched; it takes two to
-    three times the processor time, and the figures have networks of 1e5 neurons. A test compares the two.
-
-    A row of W moves by at most rate·|v|·mean(slope·‖x‖) in a step, so max ‖w - w(0)‖ is computed only where the sum
-    of these since the last time could have led out of the ball: the ends are the same as with a check in every step.
-    """
-    W, b, v = start.W.clone(), start.b.clone(), start.v
-    X, y = data.X.to(W), data.y.to(W)
-    ball, batches = radius / math.sqrt(len(W)), Batches(len(X), min(BATCH, len(X)), rng)
-    sizes, largest, trains_biases = X.norm(dim=1), float(v.abs().max()), bool((b != 0).any())
-    known = 0.0  # max ‖w - w(0)‖ is at most this
-    for step in range(steps):
-        rows = batches.next()
-        hidden = torch.addmm(b, X[rows], W.T).relu_()
-        slopes = torch.sigmoid(-y[rows] * (hidden @ v)) / len(rows)
-        bound = known + RATE * largest * float(slopes @ sizes[rows])
-        near = bound > ball
-        before = (W.clone(), b.clone()) if near else (W, b)
-        pull = slopes * y[rows]
-        active = hidden.sign_().mul_(v)
-        W.addmm_(active.T, X[rows] * pull[:, None], alpha=RATE)
-        if trains_biases:
-            b.addmv_(active.T, pull, alpha=RATE)
-        known = _farthest(W, start.W) if near else bound
-        if known > ball:
-            return start.trained(*(before if inside else (W, b)), v), step + (not inside), True
-    return start.trained(W, b, v), steps, False
-
-
-def _farthest(W: Tensor, W0: Tensor) -> float:
-    return float((W - W0).norm(dim=1).max())
 
 
 def flips(network: TwoLayer, data: Data, as_coded: bool, histogram: bool) -> Point:
