@@ -18,11 +18,11 @@ from brittle.theorems.melamed2023.gradient import (
     TinyStart,
 )
 from brittle.theorems.melamed2023.invariance import AffinePlane, FrozenOffSubspace, RotationInvariance
-from brittle.theorems.melamed2023.margin_remark import PrintedSlope, VanishingSlope
+from brittle.theorems.melamed2023.margin_remark import PrintedSlope, StalledMargin
 from brittle.theorems.melamed2023.universal import SmallUniversalPerturbation, UniversalPerturbation
 
 THEOREMS: tuple[Theorem, ...] = (
-    VanishingSlope(),
+    StalledMargin(),
     PrintedSlope(),
     LargeGradient(),
     ConstantGradient(),

@@ -13,7 +13,7 @@ from brittle.settings.span import orthonormal
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.melamed2023.instances import OffSubspace, about_data
+from brittle.theorems.melamed2023.instances import OffSubspace, Training, about_data, about_training, movement
 from brittle.theorems.witness import Witness
 from brittle.training import Logistic, Steps
 from brittle.training.descent import Descent
@@ -21,7 +21,6 @@ from brittle.training.descent import Descent
 MOVED = "movement of the weights off the subspace"
 ROTATED = "distance between the rotated weights and the weights of the rotated data"
 GRADIENT = "change of the gradient off the subspace by the rotation"
-AS_GIVEN = "movement in the network as given"
 
 
 @dataclass(frozen=True)
@@ -101,27 +100,31 @@ class RotationInvariance(Retrained, id="melamed2023/A.1"):
 
 @dataclass(frozen=True)
 class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
-    """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t."""
+    """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t.
+
+    Judged is the network as given. It must be known where it started, and that only gradient steps led from there.
+    """
 
     claim: ClassVar = "weights off the subspace of the data never move"
     applies_to: ClassVar = "data on a linear subspace; two layers, first layer trained by (stochastic) descent"
 
+    def default(self, rng: Generator) -> Instance:
+        untrained = super().default(rng)
+        start = replace(untrained.two_layer, start=None)
+        trained = self.train(replace(start, start=start), untrained.data)
+        return Instance(untrained.data, trained, Training(self.dim**-0.5, self.rate, 0.0, self.steps))
+
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from about_data(OffSubspace(instance))
+        off = OffSubspace(instance)
+        yield from about_data(off)
+        yield from about_training(off)
+        yield at_most("decay λ", off.training.decay, 0)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(MOVED, 1e-9)]
 
     def witness(self, instance: Instance) -> Witness:
-        start = start_of(instance)
-        moved = movement(instance, start, self.train(start, instance.data))
-        return Witness({MOVED: moved, AS_GIVEN: movement(instance, start, instance.two_layer)})
-
-
-def movement(instance: Instance, start: TwoLayer, network: TwoLayer) -> float:
-    """‖Π(W - W(0))‖ over ‖ΠW(0)‖, off the directions of the data."""
-    off = OffSubspace(instance)
-    return float(off.project(network.W - start.W).norm() / off.project(start.W).norm().clamp(min=1e-300))
+        return Witness({MOVED: movement(OffSubspace(instance))})
 
 
 @dataclass(frozen=True)
@@ -150,4 +153,5 @@ class AffinePlane(Retrained, id="melamed2023/affine"):
 
     def witness(self, instance: Instance) -> Witness:
         start = start_of(instance)
-        return Witness({MOVED: movement(instance, start, self.train(start, instance.data))})
+        trained = self.train(replace(start, start=start), instance.data)
+        return Witness({MOVED: movement(OffSubspace(replace(instance, network=trained)))})
