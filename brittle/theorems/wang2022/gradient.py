@@ -16,6 +16,7 @@ from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.intervals import clopper_pearson
 from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim
 from brittle.theorems.wang2022.neurons import TOO_MANY, most_unstable
+from brittle.theorems.wang2022.worst import WorstCase
 from brittle.theorems.witness import Witness
 
 SHORTEST = "smallest ‖∇f(x)‖ found in the ball"
@@ -59,8 +60,7 @@ class LongGradient(BallClaim):
     def witness(self, instance: Instance) -> Witness:
         ball = self.ball(instance)
         here = ball.network.logit_gradients(instance.data.X, torch.ones(len(instance.data), dtype=torch.float64))
-        shortest = min(shortest_gradient(ball, row) for row in range(len(instance.data)))
-        return Witness({SHORTEST: shortest, HERE: float(here.norm(dim=1).min())})
+        return Witness({SHORTEST: shortest_found(ball), HERE: float(here.norm(dim=1).min())})
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
@@ -104,6 +104,13 @@ class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
 
     def last_term(self, dim: int, width: int) -> float:
         return sound_last_term(dim, width, self.radius, self.gamma)
+
+
+def shortest_found(ball: Ball) -> float:
+    """The smallest ‖∇f(x; W)‖ over the examples and the networks of the ball that ascent reaches."""
+    X, ones = ball.instance.data.X, torch.ones(1, dtype=torch.float64)
+    networks = [WorstCase(ball, row).gradient for row in range(len(X))]
+    return min(float(network.logit_gradients(x[None], ones).norm()) for network, x in zip(networks, X, strict=True))
 
 
 def shortest_gradient(ball: Ball, row: int) -> float:
