@@ -1,4 +1,4 @@
-"""wang2022 over the whole ball: the worst networks that are found, beside brute force, and networks that are outside."""
+"""wang2022 over the whole ball: the worst networks found, beside brute force, and networks that lie outside."""
 
 import itertools
 import math

@@ -126,6 +126,23 @@ class FromStart(Gradient):
 
 
 @dataclass(frozen=True)
+class LargeGradientFromStart(FromStart, id="melamed2023/4.1-beta"):
+    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≥ β√(kℓ/(2m)), w.p. ≥ 1 - e^(-ℓ/16): what section 6 says that Theorem 4.1
+    "readily extends" to. `beta` is β."""
+
+    claim: ClassVar = "from a start N(0, β²) the gradient off the subspace is at least β√(kℓ/(2m))"
+
+    beta: float = 0.005
+
+    @property
+    def recipe(self) -> Recipe:
+        return replace(super().recipe, beta=self.beta)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_least(f"smallest {RATIO}", math.sqrt(1 / 2))]
+
+
+@dataclass(frozen=True)
 class SmallGradient(FromStart, id="melamed2023/6.1"):
     """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16).
 

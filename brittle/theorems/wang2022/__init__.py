@@ -9,16 +9,41 @@ from brittle.theorems.wang2022.change import (
     SoundCountingStep,
     SoundFixedDirection,
 )
-from brittle.theorems.wang2022.gradient import PrintedLongGradient, SoundLongGradient, SubsetOfFlips
+from brittle.theorems.wang2022.gradient import (
+    PrintedLongGradient,
+    PrintedQuarterRoot,
+    QuarterRoot,
+    SoundLongGradient,
+    SubsetOfFlips,
+)
 from brittle.theorems.wang2022.neurons import FewUnstable, PrintedUnstable, RareCrossing, RareCrossingNearby
-from brittle.theorems.wang2022.output import BoundedOutput
+from brittle.theorems.wang2022.output import BoundedOutput, BoundedOutputWide
 from brittle.theorems.wang2022.sweep import NoRobustLazyNetwork, OneStepFlips
+from brittle.theorems.wang2022.tools import (
+    Bernstein,
+    Chernoff,
+    LipschitzOfGaussians,
+    PrintedChiSquare,
+    PrintedMoments,
+    SoundChiSquare,
+    SoundMoments,
+)
 
 THEOREMS: tuple[Theorem, ...] = (
     OneStepFlips(),
     OneStepWithoutConstants(),
     NoRobustLazyNetwork(),
     Cone(),
+    BoundedOutputWide(),
+    QuarterRoot(),
+    PrintedQuarterRoot(),
+    Bernstein(),
+    SoundMoments(),
+    PrintedMoments(),
+    SoundChiSquare(),
+    PrintedChiSquare(),
+    Chernoff(),
+    LipschitzOfGaussians(),
     FewUnstable(),
     PrintedUnstable(),
     BoundedOutput(),

@@ -38,7 +38,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class WorstCase:
-    """The hardest networks of a `ball` at its example number `row`; each is in the ball, and its start is the ball's."""
+    """The hardest networks of a `ball` at its example number `row`; each lies in the ball and remembers its start."""
 
     ball: Ball
     row: int = 0
@@ -183,7 +183,7 @@ def _short(g: Tensor) -> tuple[float, Tensor]:
 
 
 def hardest_for_all(ball: Ball, rounds: int = 8) -> TwoLayer:
-    """One network of the ball whose gradients at all examples at once are as nearly parallel to them as ascent finds."""
+    """One network of the ball whose gradients at all examples are as nearly parallel to them as ascent finds."""
     start, X = replace(ball.start, start=None), ball.instance.data.X
     y = start.logits(X).sign()
     W, value = start.W, -math.inf
@@ -211,4 +211,5 @@ def _uphill(network: TwoLayer, X: Tensor, y: Tensor) -> Tensor:
     slopes = y[:, None] * (X - (g * X).sum(1, keepdim=True) * g / length**2) / length
     on = network.preactivations(X) > 0
     directions = network.v[:, None] * (on.to(X.dtype).T @ slopes)
-    return directions / directions.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    lengths: Tensor = directions.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    return directions / lengths
