@@ -143,7 +143,7 @@ def test_the_probability_is_the_papers(theorem, by_hand):
 IDENTITIES = {  # promises of exact equality, of nothing, or of what was derived above
     *("melamed2023/A.1", "melamed2023/A.1(2)", "melamed2023/A.1-L2", "melamed2023/A.1-law", "melamed2023/A.2"),
     *("melamed2023/R3.1", "melamed2023/R3.1-printed", "melamed2023/affine", "wang2022/cone"),
-    *("wang2022/3.1", "wang2022/C3.2", "wang2022/eq1", "wang2022/eq1-printed"),
+    *("wang2022/3.1", "wang2022/C3.2", "wang2022/L4.4", "wang2022/eq1", "wang2022/eq1-printed"),
     *("wang2022/eq2-printed", "wang2022/L4.2-printed"),
 }
 

@@ -35,6 +35,7 @@ from brittle.theorems.wang2022 import (
     QuarterRoot,
     RareCrossing,
     RareCrossingNearby,
+    SmallChange,
     SoundChiSquare,
     SoundCountingStep,
     SoundFixedDirection,
@@ -85,6 +86,7 @@ SMALL = [
     (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.INCONCLUSIVE),
     (SoundFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.CONFIRMED),
     (GradientChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
+    (SmallChange(dims=(9, 16, 25)), Outcome.SCALING_ONLY),
     (PrintedCountingStep(), Outcome.VIOLATED),
     (SoundCountingStep(), Outcome.CONFIRMED),
 ]

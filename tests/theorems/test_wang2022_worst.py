@@ -15,12 +15,17 @@ from brittle.theorems.wang2022 import (
     THEOREMS,
     BoundedOutput,
     FewUnstable,
+    GradientChange,
     NoRobustLazyNetwork,
     OneStepFlips,
     PrintedLongGradient,
+    SoundFixedDirection,
 )
 from brittle.theorems.wang2022.attack import one_step
 from brittle.theorems.wang2022.ball import KNOWN_START, Ball, BallClaim, lazy_instance
+from brittle.theorems.wang2022.change import found_change
+from brittle.theorems.wang2022.farthest import gradient as change_gradient
+from brittle.theorems.wang2022.farthest import largest_change
 from brittle.theorems.wang2022.sweep import FAILS, OneStepSweep, Sweep, fails_at, radius_90
 from brittle.theorems.wang2022.worst import WorstCase, hardest_for_all
 
@@ -168,3 +173,33 @@ def test_the_long_gradient_of_b_7_is_judged_at_a_network_that_exists(rng):
     found = check_instance(theorem, instance).measured["smallest ‖∇f(x)‖ found in the ball"]
     ball = Ball(instance, 0.5)
     assert found == pytest.approx(float(gradient(WorstCase(ball).gradient, ball).norm()))
+
+
+def test_the_largest_change_of_the_gradient_lies_in_the_ball_and_beats_the_start():
+    ball = ball_of(25, 2300, 1.0)
+    x = ball.instance.data.X[0]
+    network, delta = largest_change(ball, 0, 0.2)
+    assert Ball(Instance(ball.instance.data, network), 1.0).moved <= 1.0 * (1 + 1e-9)
+    assert float(delta.norm()) <= 0.2 * (1 + 1e-12)
+    g = gradient(ball.start, ball)
+    at_start = (g - change_gradient(ball.start, x + 0.2 * g / g.norm())).norm()
+    assert found_change(ball, 0, 0.2) > 1.1 * float(at_start)
+
+
+def test_b_9_can_fail(monkeypatch):
+    """With a bound of 0.1 the change that is found breaks it."""
+    theorem = GradientChange(dim=25, width=2300)
+    monkeypatch.setattr("brittle.theorems.wang2022.change.change_bound", lambda *_: 0.1)
+    verdict = check_instance(theorem, theorem.default(torch.Generator().manual_seed(0)))
+    assert verdict.failed == []
+    assert not verdict.bound[0].holds
+
+
+def test_b_8_is_attained_below_its_bound_from_above_and_can_fail(monkeypatch):
+    theorem = SoundFixedDirection(dim=300, width=1000, gamma=0.4)
+    instance = theorem.default(torch.Generator().manual_seed(0))
+    verdict = check_instance(theorem, instance)
+    above, attained = verdict.bound[0].value, verdict.measured["largest that a W was found to have"]
+    assert verdict.measured["largest of the network"] < attained <= above
+    monkeypatch.setattr(SoundFixedDirection, "most", lambda self, ball: attained / 2)
+    assert not check_instance(theorem, instance).bound[0].holds

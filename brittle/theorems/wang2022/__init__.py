@@ -6,6 +6,7 @@ from brittle.theorems.wang2022.change import (
     GradientChange,
     PrintedCountingStep,
     PrintedFixedDirection,
+    SmallChange,
     SoundCountingStep,
     SoundFixedDirection,
 )
@@ -55,6 +56,7 @@ THEOREMS: tuple[Theorem, ...] = (
     PrintedFixedDirection(),
     SoundFixedDirection(),
     GradientChange(),
+    SmallChange(),
     PrintedCountingStep(),
     SoundCountingStep(),
 )

@@ -211,5 +211,5 @@ def _uphill(network: TwoLayer, X: Tensor, y: Tensor) -> Tensor:
     slopes = y[:, None] * (X - (g * X).sum(1, keepdim=True) * g / length**2) / length
     on = network.preactivations(X) > 0
     directions = network.v[:, None] * (on.to(X.dtype).T @ slopes)
-    lengths: Tensor = directions.norm(dim=1, keepdim=True).clamp(min=1e-300)
-    return directions / lengths
+    unit: Tensor = directions / directions.norm(dim=1, keepdim=True).clamp(min=1e-300)
+    return unit
