@@ -30,7 +30,7 @@ Goal = Callable[[Tensor], tuple[float, Tensor]]  # of a gradient: the value, and
 
 
 class Place(NamedTuple):
-    """A network of the ball: the common shift h of the neurons that stay on, and the rows of those that may choose."""
+    """A network of the ball: `shift` is the common h of the neurons that stay on, `rows` are those that may choose."""
 
     shift: Tensor
     rows: Tensor
