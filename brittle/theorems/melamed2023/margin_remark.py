@@ -53,7 +53,7 @@ class StalledMargin(Theorem, id="melamed2023/R3.1"):
         "ours. It needs a = O(log² d): one step with a larger rate can overshoot any margin"
     )
 
-    dims: tuple[int, ...] = (16, 32, 64)
+    dims: tuple[int, ...] = (16, 24, 36)
     width: int = 20
     examples: int = 10
     power: float = 2.0
