@@ -17,6 +17,7 @@ TITLES = {
     "melamed2023": "Adversarial Examples Exist in Two-Layer ReLU Networks for Low Dimensional Linear Subspaces",
     "wang2022": "Adversarial Robustness is at Odds with Lazy Training",
 }
+FEW = 5  # exponents that fit on a line
 OPENING = """\
 # The theorems
 
@@ -68,6 +69,7 @@ def _entry(theorem: Theorem, result: dict[str, Any] | None) -> str:
         lines.append(f"- note: {theorem.note}")
     if result is not None:
         lines.append(f"- last check: **{result['verdict']}**{_measured(result)}")
+        lines += _exponents(result)
     return "\n".join(lines) + "\n"
 
 
@@ -89,10 +91,24 @@ def _measured(result: dict[str, Any]) -> str:
     exponents = [
         f"{each['measure']} ~ {each['variable']}^({each['fitted']:.3f} ± {each['standard_error']:.3f})"
         + ("" if each["claimed"] is None else f", claimed {each['claimed']:g}")
-        for each in result.get("scaling", [])
+        for each in result.get("scaling", [])[: FEW if len(result.get("scaling", [])) <= FEW else 0]
     ]
     shown = "; ".join(promises + exponents)
     return f" ({shown})" if shown else ""
+
+
+def _exponents(result: dict[str, Any]) -> list[str]:
+    """Exponents that are too many for a line, as a table."""
+    scaling = result.get("scaling", [])
+    if len(scaling) <= FEW:
+        return []
+    rows = [
+        f"| {_cell(each['measure'])} | {'' if each['claimed'] is None else format(each['claimed'], '+g')} "
+        f"| {each['fitted']:+.2f} ± {each['standard_error']:.2f} |"
+        for each in scaling
+    ]
+    variable = scaling[0]["variable"]
+    return ["", f"| power of {variable} | claimed | fitted |", "|---|---|---|", *rows]
 
 
 def _verdict(result: dict[str, Any] | None) -> str:

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from brittle.common.errors import InputError
 from brittle.networks import Kaiming, TwoLayer
-from brittle.settings import Data, Grid25, Line7, Subspace, Truth
+from brittle.settings import Data, Grid25, Subspace, Truth
 from brittle.theorems import Instance, Outcome, Theorem, check, check_default, check_instance, check_many
 from brittle.theorems.melamed2023 import (
     THEOREMS,
@@ -32,7 +32,6 @@ from brittle.theorems.melamed2023 import (
     StronglyRegularised,
     TinyStart,
     UniversalPerturbation,
-    VanishingSlope,
 )
 from brittle.theorems.melamed2023.concentration import EXACT
 from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, Training
@@ -144,7 +143,6 @@ BREAKS = [
     (TinyStart(**SMALL), lambda instance: tiny(instance, 2.0), "β"),
     (Regularised(**SMALL), lambda instance: retrained(instance, rate=1.5, steps=2), "ηλ"),
     (StronglyRegularised(**SMALL), lambda instance: retrained(instance, rate=0.01, steps=2), "(1-ηλ)^T"),
-    (VanishingSlope(), lambda instance: with_truth(instance, dim=1), "dimension"),
     (PrintedSlope(), lambda instance: with_truth(instance, dim=1), "dimension"),
     *(
         (theorem, lambda instance: spiky(instance), "excess kurtosis in standard errors")
@@ -215,15 +213,15 @@ def test_too_small_a_codimension_fails_by_the_hypothesis_of_5_1_alone(rng):
 def test_no_neuron_against_the_label_is_the_hidden_hypothesis(theorem, rng):
     instance = theorem.default(rng)
     instance = with_network(instance, v=lambda network: network.v.abs())
-    assert check_instance(theorem, instance).failed == ["active neurons against the label"]
+    assert check_instance(theorem, instance).failed == ["points with enough active neurons against the label"]
 
 
 def test_an_output_of_zero_has_no_sign_to_flip(rng):
     theorem = UniversalPerturbation(**SMALL)
     instance = theorem.default(rng)
-    data = replace(instance.data, X_test=torch.zeros_like(instance.data.test.X))
+    data = replace(instance.data, X=torch.zeros_like(instance.data.X), X_test=None, y_test=None)
     failed = check_instance(theorem, replace(instance, data=data)).failed
-    assert "smallest |N(x0)|" in failed
+    assert failed == ["points with enough active neurons against the label"]
 
 
 def test_shares_are_hypotheses_of_the_corollaries(rng):
@@ -320,23 +318,18 @@ def test_the_universal_direction_flips_and_is_orthogonal_to_the_data(rng):
     assert float((witness.perturbations @ basis).abs().max()) == 0
     before, after = network.logits(witness.examples), network.logits(witness.examples + witness.perturbations)
     assert bool((before * after < 0).all())
-    k = int(against(OffSubspace(Instance(instance.data.test, network)))[0])
-    limit = 8 * math.sqrt(2) * float(before.abs()) * (4 / k) * math.sqrt(2000 / 1200)
-    assert witness.measures[LENGTH] * float(before.abs()) * (4 / k) * math.sqrt(2000 / 1200) == pytest.approx(
-        float(witness.perturbations.norm())
-    )
-    assert float(witness.perturbations.norm()) <= limit
+    k = against(OffSubspace(instance))
+    scales = before.abs() * (4 / k[k > 0]) * math.sqrt(2000 / 1200)
+    ratios = witness.perturbations.norm(dim=1) / scales
+    assert witness.measures[LENGTH] == pytest.approx(float(ratios.max()))
+    assert witness.measures[LENGTH] <= 8 * math.sqrt(2)
 
 
 def test_one_direction_serves_every_point_of_the_subspace(rng):
     theorem = UniversalPerturbation(**SMALL)
     instance = Recipe(2000, 1200, 4, examples=6, tests=30).instance(rng)
-    held = Instance(instance.data.test, instance.network)
-    good = against(OffSubspace(held)) > 0
-    data = instance.data.take_test(good.nonzero()[:, 0])
-    verdict = check_instance(theorem, replace(instance, data=data))
-    assert verdict.verdict is Outcome.CONFIRMED
-    Z = theorem.witness(replace(instance, data=data)).perturbations
+    assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
+    Z = theorem.witness(instance).perturbations
     assert Z is not None
     cosines = (Z @ Z.T) / (Z.norm(dim=1, keepdim=True) * Z.norm(dim=1))
     torch.testing.assert_close(cosines.abs(), torch.ones_like(cosines))
@@ -371,11 +364,6 @@ def test_the_widest_network_is_the_widest():
 def test_weights_stay_off_the_subspace_under_stochastic_descent_too(rng):
     for theorem in (FrozenOffSubspace(batch=4), RotationInvariance(batch=4)):
         assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
-
-
-def test_frozen_weights_on_the_papers_line(rng):
-    instance = Instance(Line7().sample(), Kaiming().draw(2, 30, rng))
-    assert check_instance(FrozenOffSubspace(), instance).verdict is Outcome.CONFIRMED
 
 
 def test_the_papers_grid_is_outside_every_theorem(rng):

@@ -12,19 +12,28 @@ from brittle.theorems.melamed2023.concentration import (
 from brittle.theorems.melamed2023.gradient import (
     ConstantGradient,
     LargeGradient,
+    LargeGradientFromStart,
     Regularised,
     SmallGradient,
     StronglyRegularised,
     TinyStart,
 )
-from brittle.theorems.melamed2023.invariance import AffinePlane, FrozenOffSubspace, RotationInvariance
-from brittle.theorems.melamed2023.margin_remark import PrintedSlope, VanishingSlope
+from brittle.theorems.melamed2023.invariance import (
+    AffinePlane,
+    FrozenOffSubspace,
+    LawOfTheStart,
+    RotatedPerturbation,
+    RotationInvariance,
+    RotationWithDecay,
+)
+from brittle.theorems.melamed2023.margin_remark import PrintedSlope, StalledMargin
 from brittle.theorems.melamed2023.universal import SmallUniversalPerturbation, UniversalPerturbation
 
 THEOREMS: tuple[Theorem, ...] = (
-    VanishingSlope(),
+    StalledMargin(),
     PrintedSlope(),
     LargeGradient(),
+    LargeGradientFromStart(),
     ConstantGradient(),
     UniversalPerturbation(),
     SmallUniversalPerturbation(),
@@ -33,6 +42,9 @@ THEOREMS: tuple[Theorem, ...] = (
     Regularised(),
     StronglyRegularised(),
     RotationInvariance(),
+    RotatedPerturbation(),
+    RotationWithDecay(),
+    LawOfTheStart(),
     FrozenOffSubspace(),
     ShortVector(),
     ShortSum(),

@@ -11,12 +11,21 @@ from torch import Generator
 from brittle.theorems.base import LikelyClaim
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, about_data, about_network, about_start
+from brittle.theorems.melamed2023.instances import (
+    OffSubspace,
+    Recipe,
+    about_data,
+    about_network,
+    about_start,
+    about_training,
+    movement,
+)
 from brittle.theorems.witness import Witness
 
 APPLIES = "data on a linear subspace; two layers without biases, first layer trained, output weights ±1/√m"
 RATIO = "‖Π∇N‖ over β√(kℓ/m)"
 SHORTEST, LONGEST_GRADIENT = "smallest ‖Π∇N‖", "largest ‖Π∇N‖"
+SMALLEST = 1e-12  # the least distance of ηλ from 0 and from 1
 SHRINKAGE = "deviation of the weights off the subspace from (1-ηλ)^T times their start"
 
 
@@ -117,6 +126,23 @@ class FromStart(Gradient):
 
 
 @dataclass(frozen=True)
+class LargeGradientFromStart(FromStart, id="melamed2023/4.1-beta"):
+    """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≥ β√(kℓ/(2m)), w.p. ≥ 1 - e^(-ℓ/16): what section 6 says that Theorem 4.1
+    "readily extends" to. `beta` is β."""
+
+    claim: ClassVar = "from a start N(0, β²) the gradient off the subspace is at least β√(kℓ/(2m))"
+
+    beta: float = 0.005
+
+    @property
+    def recipe(self) -> Recipe:
+        return replace(super().recipe, beta=self.beta)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_least(f"smallest {RATIO}", math.sqrt(1 / 2))]
+
+
+@dataclass(frozen=True)
 class SmallGradient(FromStart, id="melamed2023/6.1"):
     """Start w_i ~ N(0, β² I): ‖Π_P⊥ ∇N(x0)‖ ≤ β√(2kℓ/m), w.p. ≥ 1 - e^(-ℓ/16).
 
@@ -169,10 +195,11 @@ class WithDecay(Gradient):
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
-        yield at_least("ηλ", off.product, 0)
-        yield at_most("ηλ", off.product, 1)
+        yield from about_training(off)
+        yield at_least("ηλ", off.training.product, SMALLEST)
+        yield at_most("ηλ", off.training.product, 1 - SMALLEST)
         yield from about_data(off)
-        yield from about_network(off, off.beta, off.shrinkage)
+        yield from about_network(off, self.stated_beta(off), off.start)
 
 
 @dataclass(frozen=True)
@@ -184,15 +211,12 @@ class Regularised(WithDecay, id="melamed2023/6.2"):
     note: ClassVar = "0 < ηλ < 1 is used and not stated"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        limit = math.sqrt(2) * OffSubspace(instance).shrinkage
+        limit = math.sqrt(2) * OffSubspace(instance).training.shrinkage
         return [promise_at_most(SHRINKAGE, 1e-9, certain=True), promise_at_most(f"largest {RATIO}", limit)]
 
     def witness(self, instance: Instance) -> Witness:
         off = OffSubspace(instance)
-        start = off.network.start
-        W0 = off.weights / off.shrinkage if start is None else off.project(start.W)
-        away = float((off.weights - off.shrinkage * W0).norm() / W0.norm().clamp(min=1e-300))
-        return Witness({**super().witness(instance).measures, SHRINKAGE: away})
+        return Witness({**super().witness(instance).measures, SHRINKAGE: movement(off, off.training.shrinkage)})
 
 
 @dataclass(frozen=True)
@@ -205,7 +229,7 @@ class StronglyRegularised(WithDecay, id="melamed2023/C6.2"):
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
-        yield at_most("(1-ηλ)^T", off.shrinkage, 1 / math.sqrt(2 * off.dim))
+        yield at_most("(1-ηλ)^T", off.training.shrinkage, 1 / math.sqrt(2 * off.dim))
         yield from super().hypotheses(instance)
 
     def bound(self, instance: Instance) -> list[Promise]:

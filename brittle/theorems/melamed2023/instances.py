@@ -18,6 +18,7 @@ from brittle.training import Logistic, Steps
 from brittle.training.descent import Descent
 
 ON_SUBSPACE = 1e-9  # relative
+KNOWN_START, KNOWN_STEPS = "starts that are known", "training steps that are known"
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,10 @@ class Training(Facts):
     @property
     def shrinkage(self) -> float:
         """(1-ηλ)^T: how much shorter it leaves the weights off P."""
-        return math.pow(1 - self.product, self.steps)
+        return float((1 - self.product) ** self.steps)
+
+
+UNKNOWN = Training(beta=math.nan, rate=math.nan, decay=math.nan, steps=0)
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,12 @@ class OffSubspace:
         return self.project(self.network.W)
 
     @cached_property
+    def start(self) -> Tensor:
+        """Π_P⊥ w_i(0), (width, columns); NaN where the start is not known."""
+        start = self.network.start
+        return torch.full_like(self.weights, torch.nan) if start is None else self.project(start.W)
+
+    @cached_property
     def active(self) -> Tensor:
         """<w_i, x0> ≥ 0, (points, width)."""
         return self.network.preactivations(self.points) >= 0
@@ -154,30 +164,14 @@ class OffSubspace:
         return len(torch.unique(self.active, dim=0))
 
     @property
-    def training(self) -> Training | None:
-        """How the network was trained, where that is known."""
-        return self.instance.known(Training)
+    def training(self) -> Training:
+        """How the network was trained; nothing can be compared with an unknown one."""
+        return self.instance.known(Training) or UNKNOWN
 
     @property
     def beta(self) -> float:
         """β of the start; 1/√d where the training is not known."""
-        return self.dim**-0.5 if self.training is None else self.training.beta
-
-    @property
-    def product(self) -> float:
-        """ηλ; where the training is not known, what one step with the measured shrinkage would have."""
-        return 1 - self.measured_shrinkage if self.training is None else self.training.product
-
-    @property
-    def shrinkage(self) -> float:
-        """(1-ηλ)^T of the known training, else as measured."""
-        return self.measured_shrinkage if self.training is None else self.training.shrinkage
-
-    @cached_property
-    def measured_shrinkage(self) -> float:
-        """How much shorter the weights off P are than at the start; 1 where the start is not known."""
-        start = self.network.start
-        return 1.0 if start is None else float(self.weights.norm() / self.project(start.W).norm().clamp(min=1e-300))
+        return self.dim**-0.5 if self.training is UNKNOWN else self.training.beta
 
 
 def about_data(off: OffSubspace) -> Iterator[Comparison]:
@@ -192,20 +186,31 @@ def about_data(off: OffSubspace) -> Iterator[Comparison]:
     yield at_most("share of the data off the subspace", float(outside), ON_SUBSPACE)
 
 
-def about_network(off: OffSubspace, beta: float, shrinkage: float = 1.0) -> Iterator[Comparison]:
-    """No biases, output weights ±1/√m, and weights off P of the variance that they should have."""
+def about_network(off: OffSubspace, beta: float, weights: Tensor | None = None) -> Iterator[Comparison]:
+    """No biases, output weights ±1/√m, and weights off P (those given, else the network's own) of variance β²."""
     network, count = off.network, off.network.width * off.codimension
     yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
     output = (network.v.abs() * math.sqrt(network.width) - 1).abs().max()
     yield at_most("deviation of the output weights from 1/√m", float(output), ON_SUBSPACE)
-    spread = float(off.weights.square().sum()) / (max(1, count) * (beta * shrinkage) ** 2)
+    weights = off.weights if weights is None else weights
+    spread = float(weights.square().sum()) / (max(1, count) * beta**2)
     errors = abs(spread - 1) * math.sqrt(count / 2)
     yield at_most("variance of the weights off the subspace, in standard errors from its own", errors, 6)
+
+
+def about_training(off: OffSubspace) -> Iterator[Comparison]:
+    """It is known where the network started and how it was trained: neither can be read off the weights."""
+    yield at_least(KNOWN_START, off.network.start is not None, 1)
+    yield at_least(KNOWN_STEPS, off.training.steps, 1)
 
 
 def about_start(off: OffSubspace) -> Iterator[Comparison]:
     """Where the start is known: the weights off P are those of the start (Theorem A.2)."""
     if off.network.start is not None:
-        start = off.project(off.network.start.W)
-        moved = (off.weights - start).norm() / start.norm().clamp(min=1e-300)
-        yield at_most("movement of the weights off the subspace", float(moved), ON_SUBSPACE)
+        yield at_most("movement of the weights off the subspace", movement(off), ON_SUBSPACE)
+
+
+def movement(off: OffSubspace, factor: float = 1.0) -> float:
+    """How far the weights off P are from `factor` times their start, beside its length."""
+    expected = factor * off.start
+    return float((off.weights - expected).norm() / expected.norm().clamp(min=1e-300))

@@ -8,6 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
+from brittle.attacks import first_flip
 from brittle.settings import Data
 from brittle.theorems.base import Failures, LikelyClaim, Solution
 from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
@@ -19,6 +20,7 @@ from brittle.theorems.witness import LARGEST_MARGIN, Witness
 LENGTH = "‖z‖ over |N(x0)|(m/k)√(d/ℓ)"
 PLAIN_LENGTH = "‖z‖ over |N(x0)|"
 MARGIN = "margin after z over |N(x0)|"
+JUDGED = "points with enough active neurons against the label"
 
 
 def least_codimension(dim: int, width: int) -> float:
@@ -33,9 +35,11 @@ def chance(dim: int, codimension: int, width: int) -> float:
 
 @dataclass(frozen=True)
 class Universal(LikelyClaim):
-    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at the points x0 that are held out, or at all where none is.
+    """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at every x0 that has active neurons against its label: training examples and
+    held-out ones, those on the margin among them. Shown beside it: ‖z‖/‖x0‖, k, and what Π∇N(x0) would need.
 
-    Default: `examples` of a subspace of R^`dim` of this `codimension`, and a network of this `width`.
+    Default: `examples` and `tests` points of a subspace of R^`dim` of this `codimension`, a network of this `width`
+    trained at this `rate`.
     """
 
     applies_to: ClassVar = APPLIES
@@ -43,43 +47,48 @@ class Universal(LikelyClaim):
     dim: int = 12_000
     codimension: int = 9500
     width: int = 20
-    examples: int = 20
+    examples: int = 100
+    tests: int = 40
+    rate: float = 1e-4
+
+    @property
+    def recipe(self) -> Recipe:
+        """How the default instance is made; gently trained, or hardly an example is left with k ≥ 1."""
+        return Recipe(self.dim, self.codimension, self.width, self.examples, self.tests, rate=self.rate)
 
     def default(self, rng: Generator) -> Instance:
-        """The first of many x0 that satisfies the hypotheses: they look at nothing off the subspace."""
-        instance = Recipe(self.dim, self.codimension, self.width, self.examples, tests=64).instance(rng)
-        k = against(OffSubspace(_held_out(instance)))
-        good = (k >= self.least_against(self.width)).nonzero()[:, 0]
-        first = good[:1] if len(good) else torch.tensor([0])
-        return replace(instance, data=instance.data.take_test(first))
+        return self.recipe.instance(rng)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        whole, judged = OffSubspace(instance), OffSubspace(_held_out(instance))
-        yield from about_data(whole)
-        yield from about_network(whole, whole.dim**-0.5)
-        yield from about_start(whole)
-        least = least_codimension(whole.dim, whole.network.width)
-        yield at_least("codimension beside 32(m-1)ln(m²d)", whole.codimension, least)
-        size = float(judged.network.logits(judged.points).abs().min())
-        yield at_least("smallest |N(x0)|", size, 1e-300)
-        k = int(against(judged).min())
-        yield at_least("active neurons against the label", k, self.least_against(whole.network.width))
+        off = OffSubspace(instance)
+        yield from about_data(off)
+        yield from about_network(off, off.dim**-0.5)
+        yield from about_start(off)
+        least = least_codimension(off.dim, off.network.width)
+        yield at_least("codimension beside 32(m-1)ln(m²d)", off.codimension, least)
+        yield at_least(JUDGED, int(self.speaks_of(off).sum()), 1)
 
     def least_against(self, width: int) -> float:
         """How many active neurons against the label are asked for."""
         return 1
 
+    def speaks_of(self, off: OffSubspace) -> Tensor:
+        """The x0 with a sign to flip and enough active neurons against it, (points,)."""
+        return (against(off) >= self.least_against(off.network.width)) & (off.network.logits(off.points) != 0)
+
     def witness(self, instance: Instance) -> Witness:
-        off = OffSubspace(_held_out(instance))
-        output, k = off.network.logits(off.points), against(off).clamp(min=1)
+        off = OffSubspace(instance)
+        spoken = self.speaks_of(off)
+        X, k = off.points[spoken], against(off)[spoken]
+        output = off.network.logits(X)
         alpha = 8 * math.sqrt(off.network.width) * off.dim * output.abs() / (k * off.codimension)
-        direction = -(off.network.v.sign() @ off.weights)
-        Z = (output.sign() * alpha)[:, None] * direction
+        Z = (output.sign() * alpha)[:, None] * -(off.network.v.sign() @ off.weights)
         sizes = Z.norm(dim=1) / output.abs()
         scale = (off.network.width / k) * math.sqrt(off.dim / off.codimension)
-        after = off.network.logits(off.points + Z) / output
+        after = off.network.logits(X + Z) / output
         lengths = {LENGTH: float((sizes / scale).max()), PLAIN_LENGTH: float(sizes.max())}
-        return Witness({**lengths, MARGIN: float(after.max())}, Z, off.points, output.sign())
+        beside = {**without_neurons(off), **beside_the_gradient(off, spoken, Z)}
+        return Witness({**lengths, MARGIN: float(after.max()), **beside}, Z, X, output.sign())
 
     def probability(self, instance: Instance) -> float:
         """The events of the proof concern the weights off P alone, so they cover every x0 at once."""
@@ -90,7 +99,8 @@ class Universal(LikelyClaim):
         """One x0 a trial, drawn before the network; those without an active neuron against the label are skipped."""
         failures = skipped = 0
         for _ in range(trials):
-            instance = Recipe(self.dim, self.codimension, self.width, self.examples, tests=1).instance(rng)
+            instance = replace(self.recipe, tests=1).instance(rng)
+            instance = replace(instance, data=_alone(instance.data.test))
             if not self.supposes(instance):
                 skipped += 1
                 continue
@@ -106,10 +116,31 @@ def against(off: OffSubspace) -> Tensor:
     return (off.active & (y0[:, None] * off.network.v < 0)).sum(1)
 
 
-def _held_out(instance: Instance) -> Instance:
-    """The points that z is judged at; the network and what is known of P stay."""
-    data = instance.data
-    return instance if data.X_test is None else Instance(_alone(data.test), instance.network, instance.facts)
+def without_neurons(off: OffSubspace) -> dict[str, float]:
+    """Shares of the training examples and of the held-out ones at which k = 0, so that nothing is promised."""
+    none, trained = against(off) == 0, len(off.instance.data)
+    held = none[trained:]
+    shares = {"share of the training examples with k = 0": float(none[:trained].double().mean())}
+    return shares | ({"share of the held-out points with k = 0": float(held.double().mean())} if len(held) else {})
+
+
+def beside_the_gradient(off: OffSubspace, spoken: Tensor, Z: Tensor) -> dict[str, float]:
+    """At the example with the smallest margin of those that are spoken of, trained on where there is one: k, ‖z‖, where
+    z's direction flips it, and where Π∇N, the steepest direction off P, does."""
+    output, trained = off.network.logits(off.points).abs(), torch.arange(len(spoken)) < len(off.instance.data)
+    among = spoken & trained if bool((spoken & trained).any()) else spoken
+    x0 = int(torch.where(among, output, torch.inf).argmin())
+    z, x, y = Z[int(spoken[:x0].sum())], off.points[x0], off.network.logits(off.points[x0][None]).sign()
+    steepest = -y * ((off.active[x0] * off.network.v) @ off.weights)
+    length = float(x.norm().clamp(min=1e-300))
+    rays = torch.stack([z / z.norm(), steepest / steepest.norm().clamp(min=1e-300)])
+    along_z, along_gradient = first_flip(off.network, x.expand(2, -1), y.expand(2), rays).tolist()
+    return {
+        "k at the smallest margin": float(against(off)[x0]),
+        "‖z‖/‖x0‖ there": float(z.norm()) / length,
+        "flip along z there, over ‖x0‖": along_z / length,
+        "flip along Π∇N there, over ‖x0‖": along_gradient / length,
+    }
 
 
 def _alone(data: Data) -> Data:

@@ -1,25 +1,22 @@
-"""One gradient step flips a lazy network (Theorem 3.1): its exponents, and the part of the proof without constants."""
+"""One gradient step against a network: its sizes, and the part of the proof of Theorem 3.1 without constants."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, fields
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
 from brittle.networks import TwoLayer
-from brittle.theorems.base import ScalingClaim, Solution, Theorem
+from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
-from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.scaling import Scaling, fitted
-from brittle.theorems.wang2022.ball import APPLIES, EXACTLY, Ball, about_ball, lazy_instance
+from brittle.theorems.instance import Instance
+from brittle.theorems.wang2022.ball import EXACTLY, lazy_instance
 from brittle.theorems.witness import LARGEST_MARGIN, Witness
 
 OUTPUT = "|f|"
-RADIUS_90 = "radius that flips 90 % of the examples"
 AFTER = "margin after δ over |f(x)|"
 CHANGED, MOVED = "predictions that change", "largest relative change of the distance to a flip"
 
@@ -49,6 +46,9 @@ class OneStep:
         return {**symbols, OUTPUT: self.output, "‖δ‖/|f|": self.per_output}
 
 
+Step = TypeVar("Step", bound=OneStep)
+
+
 def one_step(network: TwoLayer, X: Tensor) -> OneStep:
     """The smallest gradient step that flips each row."""
     output = network.logits(X)
@@ -58,134 +58,10 @@ def one_step(network: TwoLayer, X: Tensor) -> OneStep:
     return OneStep(size, length, output.abs())
 
 
-def together(steps: Sequence[OneStep]) -> OneStep:
+def together(steps: Sequence[Step]) -> Step:
     """The steps of several networks in a row."""
-    sizes, gradients, outputs = zip(*((step.size, step.gradient, step.output) for step in steps), strict=True)
-    return OneStep(torch.cat(sizes), torch.cat(gradients), torch.cat(outputs))
-
-
-@dataclass(frozen=True, eq=False)
-class OneStepSweep(Facts):
-    """The `steps` against the networks of several dimensions `dims`."""
-
-    dims: tuple[int, ...]
-    steps: tuple[OneStep, ...]
-
-    def exponent(self, name: str, claimed: float, values: Sequence[float]) -> Scaling:
-        """How a quantity with these values grows with the dimension."""
-        return fitted(name, "d", claimed, self.dims, values)
-
-    def mean_exponent(self, name: str, claimed: float) -> Scaling:
-        """How the mean of one of the named quantities grows."""
-        return self.exponent(name, claimed, [float(step.named()[name].mean()) for step in self.steps])
-
-
-@dataclass(frozen=True)
-class Sweep(ScalingClaim):
-    """Lazy networks of width ⌈d^2.4⌉ at several dimensions `dims`.
-
-    `radius` is C0; there are `networks` of `examples` each at every dimension, trained for `steps`.
-    """
-
-    applies_to: ClassVar = APPLIES
-
-    dims: tuple[int, ...] = (36, 49, 64, 81, 100)
-    radius: float = 10.0
-    examples: int = 10
-    networks: int = 10
-    steps: int = 1
-
-    def default(self, rng: Generator) -> Instance:
-        """The largest network of the sweep, with what was measured at every dimension as facts."""
-        instance, sweep = None, []
-        for dim in self.dims:
-            width, steps = math.ceil(dim**2.4), []
-            for _ in range(self.networks):
-                instance = lazy_instance(dim, width, self.radius, self.examples, self.steps, rng)
-                steps.append(one_step(instance.two_layer, instance.data.X))
-            sweep.append(together(steps))
-        assert instance is not None
-        return Instance(instance.data, instance.network, OneStepSweep(self.dims, tuple(sweep)))
-
-    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        ball = Ball(instance, self.radius)
-        yield from about_ball(ball)
-        yield at_least("width beside d^2.4", ball.width, ball.dim**2.4)
-
-    def witness(self, instance: Instance) -> Witness:
-        sizes = one_step(instance.two_layer, instance.data.X).named()
-        return Witness({f"mean {name}": float(values.mean()) for name, values in sizes.items()})
-
-    def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        sweep = instance.known(OneStepSweep)
-        return () if sweep is None else self.exponents(sweep)
-
-    @abstractmethod
-    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
-        """The fitted exponents, beside the claimed ones."""
-
-
-@dataclass(frozen=True)
-class OneStepFlips(Sweep, id="wang2022/3.1"):
-    """‖x‖ = 1, max{d^2.4, C3 ln(1/γ)} ≤ m ≤ C4 exp(d^0.24) ⇒ δ = η∇_x f(x), |η| = C2/‖∇f‖², flips x for all W in
-    the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given.
-
-    `dim` is d for `solve_for`, `gamma` is γ.
-    """
-
-    claim: ClassVar = "one gradient step of size O(1/√d) flips every network in the lazy ball"
-    unknowns: ClassVar = ("width",)
-    note: ClassVar = (
-        "section 5.1 prints δ = η∇_w f for ∇_x f; ‖δ‖ ≈ |f|/‖∇f‖ moves with |f|, whose own exponent is fitted too"
-    )
-
-    dim: int = 784
-    gamma: float = 0.01
-
-    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
-        claims = {"‖δ‖": -0.5, "η": -1.0, "‖∇f‖": 0.5, "‖δ‖/|f|": -0.5, OUTPUT: math.nan}
-        return tuple(sweep.mean_exponent(name, claimed) for name, claimed in claims.items())
-
-    def solve_for(self, unknown: str) -> Solution:
-        """With C3 = C4 = 1, for want of others."""
-        if unknown != "width":
-            return super().solve_for(unknown)
-        least = max(self.dim**2.4, math.log(1 / self.gamma))
-        room, given = self.dim**0.24, {"dim": self.dim, "gamma": self.gamma}
-        opens = f"C3 = C4 = 1; d^2.4 ≤ exp(d^0.24) holds from d = {first_open_dim():.4g} on (and below 5)"
-        if math.log(least) > room:
-            why = f"there is none: d^2.4 = {least:.6g} > exp(d^0.24) = {math.exp(room):.6g}"
-            return Solution(self.id, unknown, math.nan, math.nan, given, f"{why}; {opens}")
-        most = math.exp(room) if room < 700 else math.inf
-        return Solution(self.id, unknown, math.ceil(least), most, given, f"d^2.4 ≤ m ≤ exp(d^0.24); {opens}")
-
-
-def first_open_dim() -> float:
-    """The larger root of 2.4 ln d = d^0.24."""
-    low, high = 100.0, 1e12
-    while high / low > 1 + 1e-9:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if 2.4 * math.log(middle) <= middle**0.24 else (middle, high)
-    return high
-
-
-@dataclass(frozen=True)
-class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
-    """For data on the unit sphere, R = Õ(1/√d): L_R(W) ≥ 0.9 for all W in the ball at once, w.p. ≥ 1-10γ."""
-
-    claim: ClassVar = "no lazy network is robust: at R = Õ(1/√d) its robust error is at least 0.9"
-    note: ClassVar = (
-        "'for all W' needs an infimum over the ball where the proof writes a supremum; Markov's inequality then "
-        "gives 1-10γ as stated. The radius is that of one gradient step, an upper bound on the robust radius"
-    )
-
-    def exponents(self, sweep: OneStepSweep) -> tuple[Scaling, ...]:
-        radii = [float(step.size.quantile(0.9)) for step in sweep.steps]
-        return sweep.exponent(RADIUS_90, -0.5, radii), sweep.mean_exponent(OUTPUT, math.nan)
-
-    def witness(self, instance: Instance) -> Witness:
-        radius = float(one_step(instance.two_layer, instance.data.X).size.quantile(0.9))
-        return Witness({RADIUS_90: radius, f"{RADIUS_90} times √d": radius * math.sqrt(instance.data.dim)})
+    kind = type(steps[0])
+    return kind(*(torch.cat([getattr(step, field.name) for step in steps]) for field in fields(kind)))
 
 
 @dataclass(frozen=True)

@@ -12,23 +12,26 @@ from torch import Generator, Tensor
 from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Sphere
 from brittle.theorems.base import LikelyClaim
-from brittle.theorems.comparison import Comparison, at_most
+from brittle.theorems.comparison import Comparison, at_least, at_most
 from brittle.theorems.instance import Instance
 from brittle.training import Logistic, Steps
 from brittle.training.lazy import Lazy as LazyTraining
 
 EXACTLY = 1e-9
+KNOWN_START = "starts that are known"
 APPLIES = "unit examples; a two-layer network in the lazy ball round its start (wang2022 2.1)"
 DRAWS_AT_ONCE = 2**21  # inputs held by a Monte Carlo run
 
 
-def lazy_instance(dim: int, width: int, radius: float, examples: int, steps: int, rng: Generator) -> Instance:
+def lazy_instance(
+    dim: int, width: int, radius: float, examples: int, steps: int, rng: Generator, rate: float = 0.1
+) -> Instance:
     """Points on the unit sphere with random labels, and a network trained on them inside the ball."""
     data = Sphere(dim, radius=1.0).sample(examples, rng)
     start = replace(Lazy().draw(dim, width, rng), start=None)
     if not steps:
         return Instance(data, replace(start, start=start))
-    training = LazyTraining(Steps(steps), radius=radius, loss=Logistic(), batch=examples, biases=False)
+    training = LazyTraining(Steps(steps), radius=radius, loss=Logistic(), rate=rate, batch=examples, biases=False)
     return Instance(data, training.train(start, data, rng).network)
 
 
@@ -47,7 +50,7 @@ class Ball:
 
     @property
     def start(self) -> TwoLayer:
-        """The network itself where its start is not known."""
+        """The network itself where its start is not known; `about_ball` then refuses it."""
         return self.network if self.network.start is None else self.network.start
 
     @property
@@ -88,8 +91,9 @@ class Ball:
 
 
 def about_ball(ball: Ball) -> Iterator[Comparison]:
-    """Unit examples, a start of the stated law, and weights inside the ball."""
+    """Unit examples, a known start of the stated law, and weights inside the ball."""
     data, network, count = ball.instance.data, ball.network, ball.start.W.numel()
+    yield at_least(KNOWN_START, network.start is not None, 1)
     yield at_most("deviation of ‖x‖ from 1", float((data.X.norm(dim=1) - 1).abs().max()), EXACTLY)
     yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
     output = (network.v.abs() * math.sqrt(ball.width) - 1).abs().max()

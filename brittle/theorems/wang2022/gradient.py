@@ -3,7 +3,7 @@
 import math
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -14,8 +14,9 @@ from brittle.theorems.base import Failures, Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.intervals import clopper_pearson
-from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim
+from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim, about_ball, lazy_instance
 from brittle.theorems.wang2022.neurons import TOO_MANY, most_unstable
+from brittle.theorems.wang2022.worst import WorstCase
 from brittle.theorems.witness import Witness
 
 SHORTEST = "smallest ‖∇f(x)‖ found in the ball"
@@ -38,10 +39,13 @@ def printed_last_term(dim: int, width: int, radius: float, gamma: float) -> floa
 
 
 def sound_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
-    """A union bound over the subsets of S_v that W may flip; |S_v| by Lemma B.4."""
+    """Chevet's inequality over the subsets of S_v that W may flip; |S_v| by Lemma B.4.
+
+    max_T ‖Σ_T g_s‖ over T in S_v, g_s ~ N(0, I): at most √(kd) + k/√(2π) in the mean, and √k-Lipschitz in the g_s.
+    """
     k = most_unstable(width, radius / math.sqrt(width), gamma / 4)
-    choices = math.sqrt(2 * k * math.log(2) + 2 * math.log(4 / gamma))
-    return math.sqrt(k / width) * (math.sqrt(dim) + choices)
+    spread = math.sqrt(dim) + math.sqrt(2 * math.log(4 / gamma))
+    return math.sqrt(k / width) * spread + k / math.sqrt(2 * math.pi * width)
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,7 @@ class LongGradient(BallClaim):
     def witness(self, instance: Instance) -> Witness:
         ball = self.ball(instance)
         here = ball.network.logit_gradients(instance.data.X, torch.ones(len(instance.data), dtype=torch.float64))
-        shortest = min(shortest_gradient(ball, row) for row in range(len(instance.data)))
-        return Witness({SHORTEST: shortest, HERE: float(here.norm(dim=1).min())})
+        return Witness({SHORTEST: shortest_found(ball), HERE: float(here.norm(dim=1).min())})
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
@@ -87,8 +90,8 @@ class PrintedLongGradient(LongGradient, id="wang2022/B.7"):
 
     claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with the paper's constants"
     note: ClassVar = (
-        "its equation (7) is false (wang2022/B.7-eq7), so this bound has no proof although no search broke it; "
-        "wang2022/B.7-repaired has one. It is vacuous at d=784, m=1e5, C0=10 (-1.1 at γ = .1)"
+        "its equation (7) is false (wang2022/B.7-eq7), and no search broke the bound itself; Chevet's inequality "
+        "proves nearly as much (wang2022/B.7-repaired). It is vacuous at d=784, m=1e5, C0=10 (-1.1 at γ = .1)"
     )
 
     def last_term(self, dim: int, width: int) -> float:
@@ -97,13 +100,20 @@ class PrintedLongGradient(LongGradient, id="wang2022/B.7"):
 
 @dataclass(frozen=True)
 class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
-    """The same with the last term √(k/m)(√d + √(2k ln 2 + 2 ln(4/γ))), k = C0√m + √(m ln(4/γ)/2) ≥ |S_v|:
-    a union bound over the 2^k subsets of S_v that W may flip."""
+    """The same with the last term √(k/m)(√d + √(2 ln(4/γ))) + k/√(2πm), k = C0√m + √(m ln(4/γ)/2) ≥ |S_v|: Chevet's
+    inequality over the 2^k subsets of S_v that W may flip."""
 
-    claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with a union bound over the neurons that W flips"
+    claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ = Ω(√d), with Chevet's inequality for the neurons that W flips"
 
     def last_term(self, dim: int, width: int) -> float:
         return sound_last_term(dim, width, self.radius, self.gamma)
+
+
+def shortest_found(ball: Ball) -> float:
+    """The smallest ‖∇f(x; W)‖ over the examples and the networks of the ball that ascent reaches."""
+    X, ones = ball.instance.data.X, torch.ones(1, dtype=torch.float64)
+    networks = [WorstCase(ball, row).gradient for row in range(len(X))]
+    return min(float(network.logit_gradients(x[None], ones).norm()) for network, x in zip(networks, X, strict=True))
 
 
 def shortest_gradient(ball: Ball, row: int) -> float:
@@ -221,3 +231,74 @@ class SubsetOfFlips(Theorem, id="wang2022/B.7-eq7"):
         length = self.dim + 4 * math.sqrt(self.dim * math.log(2 * self.width / self.gamma))
         limit = math.sqrt(most_unstable(self.width, V, self.gamma) / self.width * length)
         return Reach(float(total.norm()), limit)
+
+
+@dataclass(frozen=True)
+class QuarterRoot(LongGradient, id="wang2022/L4.2"):
+    """‖∇f(x; W)‖ ≥ √d/4 for all W in the ball, w.p. ≥ 1-γ, wherever the bound of B.7-repaired is at least √d/4: that
+    needs d ≥ C(C0² + ln(1/γ)), and m large beside C0² and ln(1/γ)."""
+
+    claim: ClassVar = "in the whole lazy ball ‖∇f(x)‖ ≥ √d/4, provided that d and m are large beside C0² and ln(1/γ)"
+    note: ClassVar = "the paper asks for d ≥ C ln(8m/γ)/m only, which is false (wang2022/L4.2-printed)"
+
+    dim: int = 600
+    width: int = 1000
+    radius: float = 0.25
+    gamma: float = 0.5
+    examples: int = 1
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().hypotheses(instance)
+        ball = self.ball(instance)
+        least = first_term(ball.dim, ball.width, self.gamma) - self.radius - self.last_term(ball.dim, ball.width)
+        yield at_least("bound of B.7-repaired beside √d/4", least, math.sqrt(ball.dim) / 4)
+
+    def least(self, dim: int, width: int) -> float:
+        return math.sqrt(dim) / 4
+
+    def last_term(self, dim: int, width: int) -> float:
+        return sound_last_term(dim, width, self.radius, self.gamma)
+
+
+@dataclass(frozen=True)
+class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
+    """m ≥ C ln(4/γ) and d ≥ C ln(8m/γ)/m ⇒ ‖∇f(x; W)‖ ≥ √d/4 for all W in the ball, w.p. ≥ 1-γ, whatever C0 is.
+
+    Judged over `draws` of a start of width `width` in R^`dim`, by a search in each ball; `radius` is C0, `gamma` is γ,
+    `constant` is C.
+    """
+
+    claim: ClassVar = "in every lazy ball ‖∇f(x)‖ ≥ √d/4 once m ≥ C ln(4/γ) and d ≥ C ln(8m/γ)/m (as printed)"
+    applies_to: ClassVar = APPLIES
+    flaw: ClassVar = "false: W shortens the gradient by up to .82 C0, so that d must be large beside C0²"
+    repaired: ClassVar = "wang2022/L4.2"
+
+    dim: int = 100
+    width: int = 2000
+    radius: float = 10.0
+    gamma: float = 0.01
+    constant: float = 100.0
+    draws: int = 6
+
+    def default(self, rng: Generator) -> Instance:
+        drawn = [lazy_instance(self.dim, self.width, self.radius, 1, 0, rng) for _ in range(self.draws)]
+        found = [shortest_found(Ball(each, self.radius)) for each in drawn]
+        reaches = Reaches(tuple(Reach(length, math.sqrt(self.dim) / 4) for length in found))
+        return replace(drawn[-1], facts=reaches)
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        ball = Ball(instance, self.radius)
+        yield from about_ball(ball)
+        yield at_least("width beside C ln(4/γ)", ball.width, self.constant * math.log(4 / self.gamma))
+        least = self.constant * math.log(8 * ball.width / self.gamma) / ball.width
+        yield at_least("dimension beside C ln(8m/γ)/m", ball.dim, least)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(TOO_MANY, self.gamma, certain=True)]
+
+    def witness(self, instance: Instance) -> Witness:
+        drawn = instance.known(Reaches)
+        alone = (Reach(shortest_found(Ball(instance, self.radius)), math.sqrt(instance.data.dim) / 4),)
+        starts = alone if drawn is None else drawn.starts
+        low = clopper_pearson(sum(reach.part < reach.limit for reach in starts), len(starts))[0]
+        return Witness({TOO_MANY: low, SHORTEST: min(reach.part for reach in starts), "√d/4": starts[0].limit})

@@ -1,6 +1,7 @@
 """The output is bounded in the whole ball (Lemma B.5)."""
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -8,11 +9,12 @@ import torch
 from torch import Generator
 
 from brittle.theorems.base import Failures
-from brittle.theorems.comparison import Promise, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.wang2022.ball import DRAWS_AT_ONCE, BallClaim
 from brittle.theorems.witness import Witness
 
+WIDE_ENOUGH = (2 / (2 - math.sqrt(2))) ** 2  # 11.66: then 2ln(2/γ)/√m ≤ (2-√2)√ln(2/γ)
 LARGEST_OUTPUT = "largest |f(x)| over the ball"
 
 
@@ -51,3 +53,19 @@ class BoundedOutput(BallClaim, id="wang2022/B.5"):
             smallest = torch.where(up, low, -high).sum(1) / math.sqrt(self.width)
             failures += int((torch.maximum(largest.abs(), smallest.abs()) > most).sum())
         return Failures(failures, 0, self.gamma)
+
+
+@dataclass(frozen=True)
+class BoundedOutputWide(BoundedOutput, id="wang2022/L4.1"):
+    """m ≥ C ln(2/γ) ⇒ |f(x; W)| ≤ 2√ln(2/γ) + C0 for all W in the ball at once, w.p. ≥ 1-γ for each x; C = 11.66."""
+
+    claim: ClassVar = "in the whole lazy ball |f(x)| ≤ 2√ln(2/γ) + C0, provided that m ≥ 11.66 ln(2/γ)"
+    note: ClassVar = "the second form of B.5; the paper leaves C open, (2/(2-√2))² is the smallest that B.5 gives"
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().hypotheses(instance)
+        limit = WIDE_ENOUGH * math.log(2 / self.gamma)
+        yield at_least("width beside 11.66 ln(2/γ)", instance.two_layer.width, limit)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(LARGEST_OUTPUT, 2 * math.sqrt(math.log(2 / self.gamma)) + self.radius)]
