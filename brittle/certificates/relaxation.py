@@ -5,9 +5,9 @@ whose smallest value in the ball is known. The rounding of every product is boun
 values, with the bounds that are known for the layer's inputs.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -73,8 +73,7 @@ class Relaxation(Certificate):
         return bool((floors > 0).all())
 
 
-@dataclass(frozen=True, eq=False)
-class _Ball:
+class _Ball(NamedTuple):
     """Inputs x + δ with ‖δ‖ ≤ radius, and bounds on the z of all layers that were entered."""
 
     margins: DeepMargins
@@ -89,7 +88,7 @@ class _Ball:
         floors = self._backward(torch.cat([W, -W]), torch.cat([b, -b]), self.slopes)
         low, high = floors[: len(W)], -floors[len(W) :]
         slope = (high > -low).to(low)
-        return replace(self, low=(*self.low, low), high=(*self.high, high), slopes=(*self.slopes, slope))
+        return self._replace(low=(*self.low, low), high=(*self.high, high), slopes=(*self.slopes, slope))
 
     def floor(self, slopes: Tensors) -> Tensor:
         """Under every margin, with these slopes of the lower lines."""
