@@ -137,11 +137,6 @@ def test_flow_must_begin_at_a_small_loss(rng):
     assert failed(FlowFindsKKT(), instance) == ["sum of the losses"]
 
 
-def test_flow_on_the_logistic_loss(rng):
-    verdict = check_default(FlowFindsKKT(logistic=True, until=-100.0), rng)
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
-
-
 def test_a_logistic_loss_below_one_does_not_classify():
     """The paper's condition as printed, with the natural logarithm: one example is wrong and L = 0.74 < 1."""
     X = torch.tensor([[1.0], [-1.0]]).double()

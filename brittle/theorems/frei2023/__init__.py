@@ -2,6 +2,7 @@
 
 from brittle.theorems.base import Theorem
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
+from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
 from brittle.theorems.frei2023.lemmas import (
     ClusterSumsAreSmall,
@@ -17,6 +18,7 @@ from brittle.theorems.frei2023.lemmas import (
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
 
 THEOREMS: tuple[Theorem, ...] = (
+    FlowOnClustersFindsKKT(),
     Assumption(),
     LinearlySeparable(),
     OrdinaryTrainingSet(),
