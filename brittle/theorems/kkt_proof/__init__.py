@@ -30,6 +30,7 @@ the sum of each cluster from above (A.10) and so from below (A.11), which would 
 
 from brittle.theorems.kkt_proof.constants import ProofConstants
 from brittle.theorems.kkt_proof.groups import RADIUS_TOLERANCE, Groups
+from brittle.theorems.kkt_proof.points import OtherPoints, other_distances, other_measures, other_promises, others
 from brittle.theorems.kkt_proof.steps import AboutData, AtKKTPoint, Dip, Direction, Opening, Room, Step
 
 __all__ = [
@@ -40,7 +41,12 @@ __all__ = [
     "Direction",
     "Groups",
     "Opening",
+    "OtherPoints",
     "ProofConstants",
     "Room",
     "Step",
+    "other_distances",
+    "other_measures",
+    "other_promises",
+    "others",
 ]

@@ -51,9 +51,9 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
     """The network is θ(t0); gradient flow is walked on from it to a log-loss of `until`, or its `Trajectory` is given.
 
     Between all moments γ̃ does not fall and the direction turns no further than the growth of γ̃ pays for. Convergence
-    is a statement about t -> ∞; what is asked of the log-losses -10, -100, -1000, ... (three of them at least) is that ε,
-    the distance from a KKT point, falls as |ln L|^-`rate` or faster, and that δ falls. While no neuron opens or closes,
-    what θ(t0) had of its own stays, and ε falls as 1/‖θ‖ ~ |ln L|^-½.
+    is a statement about t -> ∞; what is asked of the log-losses -10, -100, -1000, ... (of which there must be three) is
+    that ε, the distance from a KKT point, falls as |ln L|^-`rate` or faster, and that δ falls. While no neuron opens or
+    closes, what θ(t0) had of its own stays, and ε falls as 1/‖θ‖ ~ |ln L|^-½.
 
     Default: a network of width `width` on `examples` of the sphere in R^`dim`, with the exponential loss or, where
     `logistic`, the other one. ln γ̃ is known up to `fidelity`, which is the integrator's.
