@@ -17,6 +17,7 @@ from brittle.theorems.frei2023.claims import ClusterClaim, FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, fresh
 from brittle.theorems.frei2023.instances import cluster_instance
 from brittle.theorems.frei2023.properties import Property, ordinary, p1, p2, p3, p4, p5, p6
+from brittle.theorems.frei2023.worst import worst_in_clusters
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.witness import Witness
@@ -97,10 +98,10 @@ class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
 
 
 @dataclass(frozen=True)
-class OrdinaryOnesAreCorrect(FreshLemma, id="frei2023/A.12"):
-    """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0."""
+class OrdinaryOnesAreCorrect(KKTLemma, id="frei2023/A.12"):
+    """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0; at the worst x that it admits."""
 
-    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') > 0 for every ordinary fresh example"
+    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') > 0 where each <x, x_i> is as for a cluster"
     note: ClassVar = "The statement says i in Q^(r), Q^(q) where the sets of examples I^(r), I^(q) are meant."
     properties: ClassVar = (p4, p5, p6)
 
@@ -109,8 +110,9 @@ class OrdinaryOnesAreCorrect(FreshLemma, id="frei2023/A.12"):
         return [promise_at_least("smallest y N(x)", numbers.own_mass * numbers.within - 2 * numbers.lost)]
 
     def witness(self, instance: Instance) -> Witness:
-        data = self.ordinary(instance)
-        return Witness({"smallest y N(x)": float(instance.kkt.network.margins(data.X, data.y).min())})
+        network = instance.kkt.network
+        worst = network.margins(*worst_in_clusters(network, self.groups(instance), +1))
+        return Witness({"smallest y N(x)": float(worst.min())})
 
 
 @dataclass(frozen=True)
@@ -134,10 +136,13 @@ class FreshOnesAreOrdinary(Lemma, FreshClaim, id="frei2023/A.13"):
 
 
 @dataclass(frozen=True)
-class OutputsAreBounded(FreshLemma, id="frei2023/D.2"):
-    """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2."""
+class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
+    """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2.
 
-    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 for every ordinary fresh example"
+    At the worst x that it admits; with Lemma A.12 y N(x) is |N(x)|.
+    """
+
+    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 where each <x, x_i> is as for a cluster"
     properties: ClassVar = (p4, p5)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -146,8 +151,9 @@ class OutputsAreBounded(FreshLemma, id="frei2023/D.2"):
         return [promise_at_most("largest |N(x)|", most) for most in (chain, 1.5)]
 
     def witness(self, instance: Instance) -> Witness:
-        data = self.ordinary(instance)
-        return Witness({"largest |N(x)|": float(instance.kkt.network.margins(data.X, data.y).abs().max())})
+        network = instance.kkt.network
+        worst = network.margins(*worst_in_clusters(network, self.groups(instance), -1))
+        return Witness({"largest |N(x)|": float(worst.abs().max())})
 
 
 @dataclass(frozen=True)
