@@ -177,10 +177,10 @@ class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
     claim: ClassVar = "‖z‖ ~ √(d/k): the exponent is -1/2 in the number of clusters and +1/2 in the dimension"
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
 
-    clusters: tuple[int, ...] = (2, 4, 8, 16)
-    dims: tuple[int, ...] = (1000, 2000, 4000)
-    scaled_noise: float = 0.09
-    test: int = 100
+    clusters: tuple[int, ...] = (2, 4, 6)
+    dims: tuple[int, ...] = (2000, 4000, 8000)
+    scaled_noise: float = 1.0
+    test: int = 50
 
     def witness(self, instance: Instance) -> Witness:
         groups = ClusterGroups(instance.data)

@@ -101,7 +101,7 @@ class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
 class OrdinaryOnesAreCorrect(KKTLemma, id="frei2023/A.12"):
     """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0; at the worst x that it admits."""
 
-    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') > 0 where each <x, x_i> is as for a cluster"
+    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') where all <x, x_i> are as for a cluster"
     note: ClassVar = "The statement says i in Q^(r), Q^(q) where the sets of examples I^(r), I^(q) are meant."
     properties: ClassVar = (p4, p5, p6)
 
@@ -142,7 +142,7 @@ class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
     At the worst x that it admits; with Lemma A.12 y N(x) is |N(x)|.
     """
 
-    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 where each <x, x_i> is as for a cluster"
+    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 where all <x, x_i> are as for a cluster"
     properties: ClassVar = (p4, p5)
 
     def bound(self, instance: Instance) -> list[Promise]:

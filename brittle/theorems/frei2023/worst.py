@@ -57,7 +57,8 @@ def _minimum(network: TwoLayer, groups: ClusterGroups, cluster: int, c: Tensor, 
     bounds = [(None, None)] * columns + [(0, None)] * extra
     solved = linprog(objective, rows.numpy(), limits.numpy(), bounds=bounds, method="highs")
     assert solved.status == 0, solved.message
-    return basis @ torch.from_numpy(solved.x[:columns])
+    x: Tensor = basis @ torch.from_numpy(solved.x[:columns])
+    return x
 
 
 def _box(groups: ClusterGroups, cluster: int) -> tuple[Tensor, Tensor]:

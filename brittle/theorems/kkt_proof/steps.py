@@ -1,9 +1,11 @@
 """The steps of the shared proof that are worded alike in both papers; a paper's lemma names its groups and examples."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from brittle.theorems.base import Theorem
@@ -67,8 +69,13 @@ class Step(Theorem):
         return Witness({self.measure: self.smallest(instance)})
 
 
+def unexplained(instance: Instance) -> float:
+    """ε‖θ‖: by how much a neuron's weights may differ from what its examples make of them."""
+    return instance.kkt.stationarity * math.sqrt(float(instance.kkt.network.squared_norm))
+
+
 class Dip(Step):
-    """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron."""
+    """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
         """-1 of the dip."""
@@ -76,12 +83,14 @@ class Dip(Step):
 
     def smallest(self, instance: Instance) -> float:
         """The smallest input over dip L_j."""
-        inputs = instance.kkt.network.preactivations(self.admitted(instance))
+        X = self.admitted(instance)
+        lever = (X.square().sum(1, keepdim=True) + 1).sqrt()
+        inputs = instance.kkt.network.preactivations(X) + unexplained(instance) * lever
         return instance.kkt.smallest_ratio(inputs) / self.groups(instance).constants.dip
 
 
 class Direction(Step):
-    """sign(v_j) w_j·u ≥ room L_j for every neuron."""
+    """sign(v_j) w_j·u ≥ room L_j for every neuron, up to what ε and the rounding of ‖μ‖ explain."""
 
     def least(self, instance: Instance) -> float:
         """All of the room."""
@@ -90,8 +99,10 @@ class Direction(Step):
     def smallest(self, instance: Instance) -> float:
         """The smallest sign(v_j) w_j·u over room L_j."""
         network, groups = instance.kkt.network, self.groups(instance)
-        along = (network.v.sign() * (network.W @ groups.direction))[None]
-        return instance.kkt.smallest_ratio(along) / groups.constants.room
+        along = network.v.sign() * (network.W @ groups.direction)
+        along = along + unexplained(instance) * torch.linalg.vector_norm(groups.direction)
+        room = groups.constants.room
+        return (instance.kkt.smallest_ratio(along[None]) + groups.square_error) / room
 
 
 class Room(Step):
@@ -107,7 +118,7 @@ class Room(Step):
 
 
 class Opening(Step):
-    """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron."""
+    """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
         """Open."""
@@ -116,6 +127,9 @@ class Opening(Step):
     def smallest(self, instance: Instance) -> float:
         """The smallest opened input over dip L_j."""
         network, groups = instance.kkt.network, self.groups(instance)
-        along = network.v.sign() * (network.W @ (groups.constants.opening * groups.direction))
-        opened = network.preactivations(self.admitted(instance)) + along
-        return instance.kkt.smallest_ratio(opened) / groups.constants.dip
+        step = groups.constants.opening * groups.direction
+        X = self.admitted(instance)
+        lever = (X.square().sum(1, keepdim=True) + 1).sqrt() + torch.linalg.vector_norm(step)
+        opened = network.preactivations(X) + network.v.sign() * (network.W @ step) + unexplained(instance) * lever
+        rounded = groups.constants.opening * groups.square_error
+        return (instance.kkt.smallest_ratio(opened) + rounded) / groups.constants.dip
