@@ -59,10 +59,10 @@ def uneven() -> Instance:
 
 
 def tilted() -> Instance:
-    """One example leans towards another by 10^-6."""
+    """One example leans towards another by 10^-5."""
     data = Orthogonal(8).sample(8)
     X = data.X.clone()
-    X[0, 1] = 1e-6 * math.sqrt(8)
+    X[0, 1] = 1e-5 * math.sqrt(8)
     X[0] *= math.sqrt(8) / X[0].norm()
     data = replace(data, X=X)
     return Instance(data, TwoLayer(X / 8, torch.zeros(8).double(), data.y))

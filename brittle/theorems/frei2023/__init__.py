@@ -1,6 +1,7 @@
 """Frei, Vardi, Bartlett, Srebro: The Double-Edged Sword of Implicit Bias (2023)."""
 
 from brittle.theorems.base import Theorem
+from brittle.theorems.frei2023.approximate import NearlyNotRobust
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
 from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
@@ -25,6 +26,7 @@ THEOREMS: tuple[Theorem, ...] = (
     Generalises(),
     RobustClusterNetworkExists(),
     NotRobust(),
+    NearlyNotRobust(),
     PerturbationScales(),
     Regimes(),
     QuarterPower(),

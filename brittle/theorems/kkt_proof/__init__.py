@@ -28,6 +28,7 @@ Only `before`, `mass` and the way to the dip are each paper's own. vardi2022 sho
 the sum of each cluster from above (A.10) and so from below (A.11), which would give none at c' = 1/3.
 """
 
+from brittle.theorems.kkt_proof.approximate import Approximation, approximations
 from brittle.theorems.kkt_proof.constants import ProofConstants
 from brittle.theorems.kkt_proof.groups import RADIUS_TOLERANCE, Groups
 from brittle.theorems.kkt_proof.points import OtherPoints, other_distances, other_measures, other_promises, others
@@ -36,6 +37,7 @@ from brittle.theorems.kkt_proof.steps import AboutData, AtKKTPoint, Dip, Directi
 __all__ = [
     "RADIUS_TOLERANCE",
     "AboutData",
+    "Approximation",
     "AtKKTPoint",
     "Dip",
     "Direction",
@@ -45,6 +47,7 @@ __all__ = [
     "ProofConstants",
     "Room",
     "Step",
+    "approximations",
     "other_distances",
     "other_measures",
     "other_promises",

@@ -1,6 +1,7 @@
 """Vardi, Yehudai, Shamir: Gradient Methods Provably Converge to Non-Robust Networks (2022)."""
 
 from brittle.theorems.base import Theorem
+from brittle.theorems.vardi2022.approximate import NearlyUniversal
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
 from brittle.theorems.vardi2022.example import Lengths
 from brittle.theorems.vardi2022.existence import RobustNetworkExists, SmallerNormIsFragile, SphereIsNearlyOrthogonal
@@ -20,6 +21,7 @@ THEOREMS: tuple[Theorem, ...] = (
     SphereIsNearlyOrthogonal(),
     UniversalPerturbation(),
     UniversalPerturbationOnTheMargin(),
+    NearlyUniversal(),
     Lengths(),
     SmallerNormIsFragile(),
     AllOnTheMargin(),
