@@ -3,17 +3,32 @@
 from brittle.theorems.base import Theorem
 from brittle.theorems.frei2023.approximate import NearlyNotRobust
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
+from brittle.theorems.frei2023.concentration import (
+    AcrossClusters,
+    LengthOfAnExample,
+    NoClusterIsLeftOut,
+    NoiseIsShort,
+    NoiseLeansLittle,
+    NoiseLeansLittleOnMeans,
+    NoisesAreNearlyOrthogonal,
+    WithinACluster,
+)
 from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
 from brittle.theorems.frei2023.lemmas import (
     ClusterSumsAreSmall,
     DirectionOfEveryNeuron,
     FreshOnesAreOrdinary,
+    FreshOnesHaveACluster,
     InputsNotVeryNegative,
+    NegativeOnesCross,
     NeuronsAreOpened,
     OrdinaryOnesAreCorrect,
+    OutputChangesFast,
     OutputsAreBounded,
     OwnSumsAreLarge,
+    PerturbationIsShort,
+    PositiveOnesCross,
     RoomIsPositive,
 )
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
@@ -31,13 +46,26 @@ THEOREMS: tuple[Theorem, ...] = (
     Regimes(),
     QuarterPower(),
     NoNoise(),
+    NoiseIsShort(),
+    NoiseLeansLittle(),
+    NoisesAreNearlyOrthogonal(),
+    NoiseLeansLittleOnMeans(),
+    AcrossClusters(),
+    WithinACluster(),
+    LengthOfAnExample(),
+    NoClusterIsLeftOut(),
     ClusterSumsAreSmall(),
     OwnSumsAreLarge(),
     OrdinaryOnesAreCorrect(),
     FreshOnesAreOrdinary(),
+    FreshOnesHaveACluster(),
     OutputsAreBounded(),
     InputsNotVeryNegative(),
     DirectionOfEveryNeuron(),
     RoomIsPositive(),
     NeuronsAreOpened(),
+    PositiveOnesCross(),
+    NegativeOnesCross(),
+    PerturbationIsShort(),
+    OutputChangesFast(),
 )

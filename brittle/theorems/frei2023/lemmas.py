@@ -38,6 +38,10 @@ class Lemma(ClusterClaim):
         """The lemmas about examples speak of ordinary fresh ones."""
         return self.ordinary(instance).X
 
+    def admitted_labels(self, instance: Instance) -> Tensor:
+        """Their labels."""
+        return self.ordinary(instance).y
+
     def ordinary(self, instance: Instance) -> Data:
         """The fresh examples that are as Lemma A.13 says."""
         unseen = fresh(instance)
@@ -136,6 +140,13 @@ class FreshOnesAreOrdinary(Lemma, FreshClaim, id="frei2023/A.13"):
 
 
 @dataclass(frozen=True)
+class FreshOnesHaveACluster(FreshOnesAreOrdinary, id="frei2023/D.1"):
+    """Lemma D.1 is Lemma A.13 with the cluster drawn at random as well."""
+
+    claim: ClassVar = "a fresh example is ordinary for the cluster it came from with probability ≥ 1 - 4n d^{-ln(d)/2}"
+
+
+@dataclass(frozen=True)
 class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
     """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2.
 
@@ -189,3 +200,58 @@ class NeuronsAreOpened(FreshLemma, kkt_proof.Opening, id="frei2023/D.6"):
     claim: ClassVar = "after η1 Σ y^(q) μ^(q) every neuron of the other sign has an input ≥ 0 at an ordinary example"
     properties: ClassVar = (p2, p3)
     measure: ClassVar = "smallest opened input over (2Δ+p+1) Σ|v_j|λσ'"
+
+
+@dataclass(frozen=True)
+class PositiveOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.7"):
+    """Lemma D.7."""
+
+    claim: ClassVar = "N(x - z) ≤ -1 for every ordinary fresh example of a positive cluster"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+    measure: ClassVar = "largest N(x - z) of a positive example"
+    side: ClassVar = +1
+
+
+@dataclass(frozen=True)
+class NegativeOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.8"):
+    """Lemma D.8; where its proof writes "=" in (i), the neurons of the other sign only give "≥"."""
+
+    claim: ClassVar = "N(x + z) ≥ 1 for every ordinary fresh example of a negative cluster"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+    measure: ClassVar = "largest -N(x + z) of a negative example"
+    side: ClassVar = -1
+
+
+@dataclass(frozen=True)
+class PerturbationIsShort(Lemma, kkt_proof.Length, id="frei2023/D.9"):
+    """Lemma D.9, its first line and the one before it rounds; it needs no network."""
+
+    claim: ClassVar = "‖z‖ ≤ (η1+η2)√(kd+k²p), and ≤ Lemma D.9's chain, 13√(d/k)/c at most for large d"
+    measure: ClassVar = "‖z‖"
+
+
+@dataclass(frozen=True)
+class OutputChangesFast(FreshLemma, id="frei2023/rate"):
+    """Section 4.1.2: beyond the opening, a step of length s along -y u lowers y N by s room mass/‖u‖ at least.
+
+    room mass/‖u‖ ≥ (d-Δ-kp-kΔ)c√k(1-c'/(1-2c'))/((3d+Δ+1)√(d+kp)), which is Ω(√(c²k/d)). The step is taken from
+    x - y η1 u, where every neuron of the other sign is open, to x - y z.
+    """
+
+    claim: ClassVar = "a perturbation of size s along z changes the output by Ω(s√(c²k/d)): by room mass/‖u‖ per unit"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        numbers = self.groups(instance).constants
+        norm = (numbers.groups * numbers.dim + numbers.groups**2 * numbers.coherence) ** 0.5
+        return [promise_at_least("smallest fall of y N per unit of length", numbers.room * numbers.mass / norm)]
+
+    def witness(self, instance: Instance) -> Witness:
+        groups, data, network = self.groups(instance), self.ordinary(instance), instance.kkt.network
+        opened = data.X - data.y[:, None] * groups.constants.opening * groups.direction
+        moved = data.X + groups.against(data.y)
+        length = groups.constants.crossing * float(torch.linalg.vector_norm(groups.direction))
+        falls = (network.margins(opened, data.y) - network.margins(moved, data.y)) / length
+        scaled = float(falls.min()) * (groups.dim / len(groups)) ** 0.5 / groups.balance
+        measures = {"smallest fall of y N per unit of length": float(falls.min())}
+        return Witness(measures | {"the same in units of c√(k/d)": scaled})

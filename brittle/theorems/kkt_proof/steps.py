@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof.groups import Groups
 from brittle.theorems.witness import Witness
@@ -133,3 +133,47 @@ class Opening(Step):
         opened = network.preactivations(X) + network.v.sign() * (network.W @ step) + unexplained(instance) * lever
         rounded = groups.constants.opening * groups.square_error
         return (instance.kkt.smallest_ratio(opened) + rounded) / groups.constants.dip
+
+
+class Crossing(Step):
+    """y N(x - y z) ≤ -1 for every admitted example of the label `side`."""
+
+    side: ClassVar[int]
+
+    @abstractmethod
+    def admitted_labels(self, instance: Instance) -> Tensor:
+        """The labels of the admitted examples, (n,)."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        """Below -1, as the network is at margin 1."""
+        return [promise_at_most(self.measure, -1)]
+
+    def least(self, instance: Instance) -> float:
+        """Nothing: the number is bounded from above."""
+        return -math.inf
+
+    def smallest(self, instance: Instance) -> float:
+        """The largest margin after z."""
+        y = self.admitted_labels(instance)
+        moved = self.admitted(instance) + self.groups(instance).against(y)
+        return float(instance.kkt.network.margins(moved, y)[y == self.side].max())
+
+
+class Length(Step):
+    """‖z‖ is at most what the first line of C.9 and D.9 makes of ‖u‖² ≤ kd + k²p, and at most `longest`."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        """Both lines; the rounding of ‖μ‖ is paid for."""
+        groups, numbers = self.groups(instance), self.groups(instance).constants
+        steps = numbers.opening + numbers.crossing
+        first = steps * math.sqrt(numbers.groups * numbers.dim + numbers.groups**2 * numbers.coherence)
+        rounded = 1e-9 + groups.radius_error
+        return [promise_at_most(self.measure, most, rounded) for most in (first, numbers.longest)]
+
+    def least(self, instance: Instance) -> float:
+        """Nothing: the length is bounded from above."""
+        return 0.0
+
+    def smallest(self, instance: Instance) -> float:
+        """The length."""
+        return self.groups(instance).length

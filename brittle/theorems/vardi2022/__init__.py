@@ -10,9 +10,15 @@ from brittle.theorems.vardi2022.lemmas import (
     DirectionOfEveryNeuron,
     InputsNotVeryNegative,
     MultiplierSums,
+    NegativeOnesCross,
     NeuronsAreOpened,
+    OtherNeuronsPull,
+    OwnNeuronsFall,
+    PerturbationIsShort,
+    PositiveOnesCross,
     RoomIsPositive,
 )
+from brittle.theorems.vardi2022.remarks import PerturbationTransfers, UnequalNorms, WidthTwoSuffices
 from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -30,4 +36,12 @@ THEOREMS: tuple[Theorem, ...] = (
     DirectionOfEveryNeuron(),
     RoomIsPositive(),
     NeuronsAreOpened(),
+    PositiveOnesCross(),
+    NegativeOnesCross(),
+    PerturbationIsShort(),
+    OwnNeuronsFall(),
+    OtherNeuronsPull(),
+    WidthTwoSuffices(),
+    PerturbationTransfers(),
+    UnequalNorms(),
 )
