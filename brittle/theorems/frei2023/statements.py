@@ -75,7 +75,7 @@ class Generalises(KKTClaim, id="frei2023/3.1"):
 
     Errors as rare as that are never counted. What is compared is an upper bound on the error, from a certified radius
     round every mean; where it is too coarse, the lower end of the 99 % interval of the counted errors can only refute.
-    The condition on 1/δ follows from the one on the inner products for every d > e².
+    The condition on 1/δ follows from the one on the inner products for every d ≥ 1.
     """
 
     claim: ClassVar = "every KKT point errs on a fresh example with probability ≤ ε, and ≤ 4n d^{-ln(d)/2}"
@@ -154,7 +154,7 @@ class NotRobust(KKTClaim, id="frei2023/4.2"):
     claim: ClassVar = "x - y z flips a fresh example with probability ≥ 1-ε, ‖z‖ = O(√(d/k)/c), explicit in Lemma D.9"
     note: ClassVar = (
         "Lemma D.2 is stated with 2, announces 4 and proves 3/2; η2 rests on the 2, so a factor 2.5 in place of 3 "
-        "would do. The theorem's z is shorter than √d only for k of several hundred: see the smallest scale."
+        "would do. The theorem's z is shorter than √d only from k = 326 on (c = 1/2): see the smallest scale."
     )
 
     dim: int = 1500
