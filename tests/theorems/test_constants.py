@@ -122,6 +122,13 @@ FREI = {
     "D.7": [-1],
     "D.8": [-1],
     "D.9": [(Eta1 + Eta2) * sqrt(k * D + k**2 * P), Length],
+    "1-NN": [sqrt((D - P) / 2) - 2 * sigma * sqrt(2 * D), 1],
+    "linear": [
+        (9 * D - 1) / (10 * D),
+        (D + k * P + k * sigma * sqrt(D) * log(D)) / D,
+        sqrt(k * D - k**2 * P) / D,
+        (D + k * P + k * sigma * sqrt(D) * log(D)) / sqrt(k * D - k**2 * P),
+    ],
     "rate": [room * C * k * own / sqrt(k * D + k**2 * P)],
 }
 

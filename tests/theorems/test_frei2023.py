@@ -24,11 +24,12 @@ from brittle.theorems.frei2023.concentration import (
     NoisesAreNearlyOrthogonal,
 )
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
-from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, largest_clusters
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, fresh, largest_clusters
 from brittle.theorems.frei2023.instances import cluster_data
 from brittle.theorems.frei2023.lemmas import FreshOnesAreOrdinary
 from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
 from brittle.theorems.frei2023.properties import count_strange_sets
+from brittle.theorems.frei2023.remarks import NearestNeighbourIsRobust, neighbour_radii
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
 from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
 from brittle.theorems.pattern import RADIUS
@@ -308,7 +309,7 @@ def test_noise_beyond_its_limit_is_counted(theorem, rng):
         assert abs(counted.failure_rate - exact) < 4 * math.sqrt(exact / 4000)
     else:
         assert counted.failure_rate <= counted.promised_failure_rate
-    doubled = replace_noise(known(), 3.0)
+    doubled = replace_noise(known(), 4.0)
     assert check_instance(theorem, doubled, beyond=True).bound[0].holds is False
 
 
@@ -325,3 +326,27 @@ def test_a_cluster_that_is_left_out_is_seen(rng):
     repeated = lonely.take(torch.arange(len(lonely)).repeat(3))
     verdict = check_instance(NoClusterIsLeftOut(), Instance(repeated))
     assert not verdict.bound[0].holds
+
+
+def test_the_nearest_neighbour_radius_is_below_every_flip(rng):
+    """Along random rays no label changes within it; towards the nearest rival it is reached."""
+    instance = known()
+    radii = neighbour_radii(instance)
+    unseen, data = fresh(instance), instance.data
+    for x, y, radius in zip(unseen.X[:5], unseen.y[:5], radii[:5], strict=True):
+        rivals = data.X[data.y != y]
+        towards = rivals[torch.cdist(x[None], rivals)[0].argmin()] - x
+        rays = torch.cat([torch.randn(50, len(x), generator=rng).double(), towards[None]])
+        moved = x + 0.999 * radius * rays / rays.norm(dim=1, keepdim=True)
+        assert bool((data.y[torch.cdist(moved, data.X).argmin(1)] == y).all())
+        beyond = x + 1.2 * radius * towards / towards.norm()
+        assert data.y[torch.cdist(beyond[None], data.X).argmin()] != y
+
+
+def test_one_wrong_label_breaks_the_nearest_neighbour_rule():
+    y = known().data.y.clone()
+    y[0] = -y[0]
+    instance = Instance(replace(known().data, y=y), known().network)
+    verdict = check_instance(NearestNeighbourIsRobust(), instance, beyond=True)
+    assert verdict.failed == ["distance from a KKT point"]
+    assert not verdict.beyond[0].holds

@@ -31,6 +31,7 @@ from brittle.theorems.frei2023.lemmas import (
     PositiveOnesCross,
     RoomIsPositive,
 )
+from brittle.theorems.frei2023.remarks import LinearModelIsFragile, NearestNeighbourIsRobust
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -68,4 +69,6 @@ THEOREMS: tuple[Theorem, ...] = (
     NegativeOnesCross(),
     PerturbationIsShort(),
     OutputChangesFast(),
+    NearestNeighbourIsRobust(),
+    LinearModelIsFragile(),
 )
