@@ -58,8 +58,8 @@ class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
 
     def witness(self, instance: Instance) -> Witness:
         radius, flip = float(neighbour_radii(instance).min()), smallest_flip(instance)
-        root = math.sqrt(instance.data.dim)
-        return Witness({NEIGHBOUR: radius, FLIP: flip / radius, "radius/√d": radius / root, "flip/√d": flip / root})
+        root, ratio = math.sqrt(instance.data.dim), flip / radius if radius > 0 else math.inf
+        return Witness({NEIGHBOUR: radius, FLIP: ratio, "radius/√d": radius / root, "flip/√d": flip / root})
 
     def default(self, rng: Generator) -> Instance:
         return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
