@@ -136,7 +136,7 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """ln L, ‖θ‖, θ̂ and γ̃ of one network."""
+    """One network: `log_loss` is ln L, `norm` ‖θ‖, `direction` θ̂ and `smoothed` γ̃."""
 
     log_loss: float
     norm: float
