@@ -33,6 +33,9 @@ Unknown = Annotated[
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="A field of the theorem, such as dim=12000.")
 ]
+Beyond = Annotated[
+    bool, typer.Option("--beyond", help="Evaluate the conclusion even where a hypothesis fails; --json always does.")
+]
 
 
 @app.command()
@@ -45,6 +48,7 @@ def check(
     trials: Draws = None,
     solve_for: Unknown = None,
     settings: Settings = [],  # noqa: B006
+    beyond: Beyond = False,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
@@ -64,7 +68,8 @@ def check(
         return
     own = net is not None or data is not None
     require(not (own and trials), "--trials draws instances of its own; leave out --net and --data")
-    verdict = _on_files(theorem, net, data) if own else check_default(theorem, generator(seed))
+    beyond = beyond or json_file is not None
+    verdict = _on_files(theorem, net, data, beyond) if own else check_default(theorem, generator(seed), beyond=beyond)
     counted = _over_draws(theorem, trials, seed) if trials else None
     emit(_content(theorem, verdict, counted), json_file, verdict_table(verdict, counted))
     if (counted or verdict).verdict is Outcome.VIOLATED:
@@ -76,12 +81,12 @@ def _over_draws(theorem: Theorem, trials: int, seed: int) -> Trials:
         return check_many(theorem, trials, generator(seed), watch)
 
 
-def _on_files(theorem: Theorem, net: NetworkFile | None, data: Path | None) -> Verdict:
+def _on_files(theorem: Theorem, net: NetworkFile | None, data: Path | None, beyond: bool) -> Verdict:
     from brittle.settings import load_data
 
     if data is None:
         raise InputError("--net is given without --data: a theorem is checked on examples (give --data FILE)")
-    return check_given(theorem, load_data(data), None if net is None else net.load())
+    return check_given(theorem, load_data(data), None if net is None else net.load(), beyond=beyond)
 
 
 def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) -> dict[str, Any]:
@@ -118,11 +123,12 @@ def _parsed(name: str, text: str, current: Any) -> Any:
 
 def verdict_table(verdict: Verdict, counted: Trials | None = None) -> Table:
     rows: list[list[Any]] = []
-    for kind, comparisons in (("hypothesis", verdict.hypotheses), ("promise", verdict.bound)):
+    kinds = (("hypothesis", verdict.hypotheses), ("promise", verdict.bound), ("outside", verdict.beyond))
+    for kind, comparisons in kinds:
         for each in comparisons:
             holds = "holds" if each.holds else "fails"
             rows.append([kind, each.name, each.value, each.relation.value, each.threshold, each.slack, holds])
-    promised = {each.name for each in verdict.bound}
+    promised = {each.name for each in (*verdict.bound, *verdict.beyond)}
     rows += [["measured", name, value] for name, value in verdict.measured.items() if name not in promised]
     rows += [["exponent", each.measure, each.fitted, "±", each.standard_error] for each in verdict.scaling]
     if counted:
@@ -145,7 +151,7 @@ def _check_all(seed: int, json_file: str | None) -> None:
     with watching("theorems") as watch:
         for number, theorem in enumerate(THEOREMS.values()):
             watch(Progress(number / len(THEOREMS), theorem.id))
-            verdicts.append(check_default(theorem, generator(seed)))
+            verdicts.append(check_default(theorem, generator(seed), beyond=json_file is not None))
     counts = {outcome.value: sum(each.verdict is outcome for each in verdicts) for outcome in Outcome}
     results = [_content(THEOREMS[each.id], each) for each in verdicts]
     seconds = time.perf_counter() - begun

@@ -1,22 +1,26 @@
 """The one driver: evaluates a theorem's three verbs and judges what it measured itself."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator
 
 from brittle.attacks import flip_intervals
-from brittle.common.errors import required
+from brittle.common.errors import InputError, required
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, unmet
+from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet
 from brittle.theorems.scaling import Scaling
 from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, SMALLEST_SCALE, Witness
+
+# what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
+SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError, AssertionError)
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,9 @@ class Verdict(Result):
     `id`, `claim` and `note` are the theorem's; `verdict` is the outcome and `advice` a sentence on what to do about
     it. `hypotheses` and `bound` hold every supposition and every promise beside its measured value, `measured` all
     quantities by name, `probability` how likely the promise is at least (NaN where a hypothesis fails), `scaling` the
-    fitted exponents. `seconds` is what it took.
+    fitted exponents. `seconds` is what it took. Where a hypothesis fails and it was asked for, `beyond` holds the
+    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why not, where it
+    cannot be measured.
     """
 
     id: str
@@ -40,6 +46,8 @@ class Verdict(Result):
     note: str
     seconds: float
     scaling: tuple[Scaling, ...] = ()
+    beyond: tuple[Comparison, ...] = ()
+    unmeasurable: str = ""
 
     @property
     def failed(self) -> list[str]:
@@ -47,42 +55,67 @@ class Verdict(Result):
         return [hypothesis.name for hypothesis in self.hypotheses if not hypothesis.holds]
 
 
-def check(theorem: Theorem | str, data: Data, network: Network | None = None, facts: Facts | None = None) -> Verdict:
-    """The theorem, itself or by its id, on these data and this network."""
+def check(
+    theorem: Theorem | str,
+    data: Data,
+    network: Network | None = None,
+    facts: Facts | None = None,
+    *,
+    beyond: bool = False,
+) -> Verdict:
+    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`."""
     from brittle.theorems.registry import find
 
     statement = find(theorem) if isinstance(theorem, str) else theorem
-    return check_instance(statement, Instance(data, network, facts))
+    return check_instance(statement, Instance(data, network, facts), beyond=beyond)
 
 
-def check_default(theorem: Theorem, rng: Generator) -> Verdict:
-    """The theorem on its own default instance."""
+def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> Verdict:
+    """The theorem on its own default instance; `beyond` as in `check_instance`."""
     begun = time.perf_counter()
-    verdict = check_instance(theorem, theorem.default(rng))
+    verdict = check_instance(theorem, theorem.default(rng), beyond=beyond)
     return replace(verdict, seconds=time.perf_counter() - begun)
 
 
-def check_instance(theorem: Theorem, instance: Instance) -> Verdict:
-    """The theorem on this instance; nothing is measured where a hypothesis fails."""
+def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
+    """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
     begun = time.perf_counter()
     hypotheses = tuple(theorem.hypotheses(instance))
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
-    measured = {} if failed else measure(theorem.witness(instance), instance, theorem.comparator(instance))
-    fared = findings([] if failed else theorem.bound(instance), measured)
+    fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
+    if not failed or beyond:
+        try:
+            measured = measure(theorem.witness(instance), instance, theorem.comparator(instance))
+            fared = findings(theorem.bound(instance), measured)
+        except SENSELESS as error:
+            if not failed:
+                raise
+            unmeasurable = str(error) or type(error).__name__
     judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
     return Verdict(
         id=theorem.id,
         claim=theorem.claim,
         verdict=judgement.outcome,
-        advice=judgement.advice,
+        advice=judgement.advice + (outside(fared.bound, unmeasurable) if failed and beyond else ""),
         hypotheses=hypotheses,
-        bound=fared.bound,
+        bound=() if failed else fared.bound,
         measured=measured,
         probability=judgement.probability,
         note=theorem.note,
         seconds=time.perf_counter() - begun,
         scaling=judgement.scaling,
+        beyond=fared.bound if failed else (),
+        unmeasurable=unmeasurable,
     )
+
+
+def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:
+    """What became of a conclusion that was not promised."""
+    if unmeasurable:
+        return f"; outside the theorem, its conclusion cannot be evaluated: {unmeasurable}"
+    broken = [comparison for comparison in conclusion if not comparison.holds]
+    fared = f"does not hold: {listed(broken)}" if broken else "holds nevertheless"
+    return f"; outside the theorem, its conclusion {fared}" if conclusion else ""
 
 
 def measure(witness: Witness, instance: Instance, comparator: Network | None = None) -> dict[str, float]:

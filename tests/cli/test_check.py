@@ -152,3 +152,15 @@ def test_the_index_page_refuses_other_files(tmp_path, capsys):
     (tmp_path / "other.json").write_text("{}")
     assert main(["theorems", "--markdown", str(tmp_path / "a.md"), "--results", str(tmp_path / "other.json")]) == 2
     assert "check all" in capsys.readouterr().err
+
+
+def test_beyond_its_hypotheses_a_theorem_is_evaluated_on_request(capsys):
+    few = ["check", "vardi2022/C.5", "--set", "dim=2000"]
+    assert main(few) == 0
+    assert "outside" not in capsys.readouterr().out
+    assert main([*few, "--beyond"]) == 0
+    assert "outside the theorem" in " ".join(capsys.readouterr().out.split())
+    assert main([*few, "--json", "-"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["verdict"] == "hypotheses_fail"
+    assert [each["name"] for each in content["beyond"]] == ["d - mp"]

@@ -186,6 +186,32 @@ def test_a_failing_hypothesis_is_named_with_its_slack():
     assert verdict.bound == ()
 
 
+@dataclass(frozen=True)
+class Senseless(Toy):
+    """Divides by what a hypothesis says is not zero."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most("value", 1 / (self.size - 11))]
+
+
+@pytest.mark.parametrize(("value", "says"), [(0.5, "holds nevertheless"), (5.0, "does not hold: value = 5")])
+def test_beyond_its_hypotheses_a_conclusion_is_evaluated_and_not_judged(value, says):
+    verdict = check(Toy(size=11.0, value=value), DATA, beyond=True)
+    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert f"outside the theorem, its conclusion {says}" in verdict.advice
+    assert [each.value for each in verdict.beyond] == [value]
+    assert verdict.bound == ()
+    assert check(Toy(size=11.0, value=value), DATA).beyond == ()
+    assert check(Toy(value=value), DATA, beyond=True).beyond == ()
+
+
+def test_a_formula_that_makes_no_sense_beyond_its_hypotheses_says_so():
+    verdict = check(Senseless(size=11.0), DATA, beyond=True)
+    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert "division by zero" in verdict.unmeasurable
+    assert verdict.unmeasurable in verdict.advice
+
+
 def test_a_real_theorem_with_a_doctored_bound_is_violated(monkeypatch):
     monkeypatch.setattr(LargeGradient, "bound", lambda self, instance: [promise_at_least("smallest ‖Π∇N‖", 10.0)])
     verdict = verdict_of(LargeGradient())

@@ -1,12 +1,14 @@
 """The proof that two papers share: its numbers are the papers' own, and no wrong number passes its checks."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from brittle.networks import TwoLayer
 from brittle.theorems import Instance, Outcome, Theorem, check_instance
 from brittle.theorems.frei2023 import lemmas as frei
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
@@ -14,7 +16,7 @@ from brittle.theorems.frei2023.statements import NotRobust
 from brittle.theorems.kkt_proof import Groups, ProofConstants
 from brittle.theorems.vardi2022 import lemmas as vardi
 from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
-from brittle.theorems.vardi2022.instances import sphere_instance
+from brittle.theorems.vardi2022.instances import orthogonal_instance, sphere_instance
 from brittle.theorems.vardi2022.universal import UniversalPerturbation
 from tests.theorems.clusters import known
 
@@ -105,3 +107,39 @@ def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):
     verdict = check_instance(NotRobust(), known())
     assert verdict.verdict is Outcome.INCONCLUSIVE
     assert "use trials" in verdict.advice
+
+
+def single_precision(instance: Instance) -> Instance:
+    """The same network, its weights rounded to float32."""
+    rounded = instance.two_layer.to(torch.float32)
+    return Instance(instance.data, TwoLayer(rounded.W.double(), rounded.b.double(), rounded.v.double()))
+
+
+def rounded_data(instance: Instance) -> Instance:
+    data = instance.data
+    return Instance(replace(data, X=data.X.float().double()), instance.network)
+
+
+@pytest.mark.parametrize(
+    "lemma", [vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened()]
+)
+@pytest.mark.parametrize("rounded", [single_precision, rounded_data])
+def test_a_lemma_that_is_an_equality_survives_single_precision(lemma, rounded):
+    instance = rounded(orthogonal_instance(299, 100))
+    verdict = check_instance(lemma, instance)
+    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+
+
+@pytest.mark.parametrize("by", [1e-4, 1e-7])
+def test_what_rounding_does_not_explain_is_refused_or_violated(by):
+    """Every neuron is turned away from u: too far for a KKT point, or further than its residual explains."""
+    instance = orthogonal_instance(299, 100)
+    network, u = instance.two_layer, ExampleGroups(instance.data).direction
+    along = network.v.sign()[:, None] * (u / u.norm())
+    away = TwoLayer(network.W - by * network.W.norm(dim=1, keepdim=True) * along, network.b, network.v)
+    verdict = check_instance(vardi.DirectionOfEveryNeuron(), Instance(instance.data, away))
+    assert verdict.verdict is (Outcome.HYPOTHESES_FAIL if by > 1e-6 else Outcome.CONFIRMED)
+    exact = replace(Instance(instance.data, away).kkt, stationarity=0.0)
+    doctored = Instance(instance.data, away)
+    object.__setattr__(doctored, "kkt", exact)
+    assert check_instance(vardi.DirectionOfEveryNeuron(), doctored).verdict is Outcome.VIOLATED

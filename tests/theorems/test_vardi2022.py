@@ -25,8 +25,7 @@ from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST
 from tests.theorems.breaking import failed, names
 
 LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, Lemma)]
-EXPLICIT = [theorem for theorem in THEOREMS if not isinstance(theorem, ScalingClaim)]
-QUICK = [replace(theorem, until=-100.0) if isinstance(theorem, FlowFindsKKT) else theorem for theorem in EXPLICIT]
+EXPLICIT = [theorem for theorem in THEOREMS if not isinstance(theorem, ScalingClaim | FlowFindsKKT)]
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +33,7 @@ def closed_form() -> Instance:
     return orthogonal_instance(299, 100)
 
 
-@pytest.mark.parametrize("theorem", QUICK, ids=lambda theorem: theorem.id)
+@pytest.mark.parametrize("theorem", EXPLICIT, ids=lambda theorem: theorem.id)
 def test_the_default_instance_is_confirmed(theorem, rng):
     verdict = check_default(theorem, rng)
     assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
@@ -131,7 +130,7 @@ def test_a_misclassified_example_is_infinitely_far_from_a_kkt_point(closed_form)
 def test_the_corollary_holds_where_the_theorem_says_nothing(rng):
     instance = UniversalPerturbationOnTheMargin().default(rng)
     assert failed(UniversalPerturbation(), instance) == ["relative deviation of ‖x‖ from √d", "examples"]
-    assert check_instance(UniversalPerturbationOnTheMargin(), instance).measured["examples on the margin"] == 100
+    assert check_instance(UniversalPerturbationOnTheMargin(), instance).measured["examples on the margin"] == 40
 
 
 def test_the_sums_are_those_of_the_closed_form_multipliers(closed_form):

@@ -59,10 +59,10 @@ def uneven() -> Instance:
 
 
 def tilted() -> Instance:
-    """One example leans towards another by 10^-6."""
+    """One example leans towards another by 10^-5."""
     data = Orthogonal(8).sample(8)
     X = data.X.clone()
-    X[0, 1] = 1e-6 * math.sqrt(8)
+    X[0, 1] = 1e-5 * math.sqrt(8)
     X[0] *= math.sqrt(8) / X[0].norm()
     data = replace(data, X=X)
     return Instance(data, TwoLayer(X / 8, torch.zeros(8).double(), data.y))
@@ -135,11 +135,6 @@ def test_flow_must_begin_at_a_small_loss(rng):
     data = Sphere(20).sample(5, rng)
     instance = Instance(data, PyTorch().draw(20, 10, rng))
     assert failed(FlowFindsKKT(), instance) == ["sum of the losses"]
-
-
-def test_flow_on_the_logistic_loss(rng):
-    verdict = check_default(FlowFindsKKT(logistic=True, until=-100.0), rng)
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
 
 
 def test_a_logistic_loss_below_one_does_not_classify():

@@ -177,10 +177,10 @@ class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
     claim: ClassVar = "‖z‖ ~ √(d/k): the exponent is -1/2 in the number of clusters and +1/2 in the dimension"
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
 
-    clusters: tuple[int, ...] = (2, 4, 8, 16)
-    dims: tuple[int, ...] = (1000, 2000, 4000)
-    scaled_noise: float = 0.09
-    test: int = 100
+    clusters: tuple[int, ...] = (2, 4, 6)
+    dims: tuple[int, ...] = (2000, 4000, 8000)
+    scaled_noise: float = 1.0
+    test: int = 50
 
     def witness(self, instance: Instance) -> Witness:
         groups = ClusterGroups(instance.data)
@@ -193,9 +193,9 @@ class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
         groups = [ClusterGroups(solved.data) for solved in sweeps.by_clusters]
         k, d = [len(clusters) for clusters in groups], [solved.data.dim for solved in sweeps.by_dim]
         return (
-            fitted("smallest flip", "k", -0.5, k, [_smallest_flip(solved) for solved in sweeps.by_clusters]),
+            fitted("smallest flip", "k", -0.5, k, [smallest_flip(solved) for solved in sweeps.by_clusters]),
             fitted("‖z‖ of the theorem", "k", -0.5, k, [clusters.length for clusters in groups]),
-            fitted("smallest flip", "d", 0.5, d, [_smallest_flip(solved) for solved in sweeps.by_dim]),
+            fitted("smallest flip", "d", 0.5, d, [smallest_flip(solved) for solved in sweeps.by_dim]),
         )
 
     def default(self, rng: Generator) -> Instance:
@@ -208,7 +208,8 @@ class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
         return cluster_instance(dim, clusters, self.scaled_noise / math.sqrt(dim), rng, test=self.test)
 
 
-def _smallest_flip(instance: Instance) -> float:
+def smallest_flip(instance: Instance) -> float:
+    """The length of the step along u that flips every fresh example."""
     unseen, u = fresh(instance), ClusterGroups(instance.data).direction
     rays = -unseen.y[:, None] * u / torch.linalg.vector_norm(u)
     return flip_intervals(instance.two_layer, unseen.X, unseen.y, rays).overlap()[0]

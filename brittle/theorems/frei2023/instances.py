@@ -9,6 +9,7 @@ from brittle.networks.constructions import clustered
 from brittle.settings import Clusters, Data
 from brittle.theorems.frei2023.groups import ClusterGroups
 from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import OtherPoints
 from brittle.theorems.solved import kkt_network
 
 
@@ -18,21 +19,29 @@ def examples_needed(dim: int, clusters: int) -> int:
 
 
 def cluster_data(
-    dim: int, clusters: int, noise: float, rng: Generator, *, test: int = 0, random_means: bool = False
+    dim: int,
+    clusters: int,
+    noise: float,
+    rng: Generator,
+    *,
+    test: int = 0,
+    random_means: bool = False,
+    balance: float = 0.5,
 ) -> Data:
     """As few training examples as the theorems ask for, in the span where that is smaller than the space."""
     examples = examples_needed(dim, clusters)
     in_span = clusters + examples + test < dim
-    setting = Clusters(dim, clusters, noise, random_means=random_means)
+    setting = Clusters(dim, clusters, noise, balance, random_means)
     return setting.sample(examples, rng, test=test, in_span=in_span)
 
 
 def cluster_instance(
-    dim: int, clusters: int, noise: float, rng: Generator, *, test: int = 1000, random_means: bool = False
+    dim: int, clusters: int, noise: float, rng: Generator, *, test: int = 1000, balance: float = 0.5, starts: int = 1
 ) -> Instance:
-    """Clusters at a KKT point that is solved for, with fresh examples."""
-    data = cluster_data(dim, clusters, noise, rng, test=test, random_means=random_means)
-    return Instance(data, kkt_network(data, rng))
+    """Clusters at KKT points that are solved for from so many starts, with fresh examples."""
+    data = cluster_data(dim, clusters, noise, rng, test=test, balance=balance)
+    network, *others = [kkt_network(data, rng) for _ in range(starts)]
+    return Instance(data, network, OtherPoints(tuple(others)))
 
 
 def robust_network(data: Data) -> TwoLayer:

@@ -17,6 +17,7 @@ from brittle.theorems.frei2023.claims import ClusterClaim, FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, fresh
 from brittle.theorems.frei2023.instances import cluster_instance
 from brittle.theorems.frei2023.properties import Property, ordinary, p1, p2, p3, p4, p5, p6
+from brittle.theorems.frei2023.worst import worst_in_clusters
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint
 from brittle.theorems.witness import Witness
@@ -36,6 +37,10 @@ class Lemma(ClusterClaim):
     def admitted(self, instance: Instance) -> Tensor:
         """The lemmas about examples speak of ordinary fresh ones."""
         return self.ordinary(instance).X
+
+    def admitted_labels(self, instance: Instance) -> Tensor:
+        """Their labels."""
+        return self.ordinary(instance).y
 
     def ordinary(self, instance: Instance) -> Data:
         """The fresh examples that are as Lemma A.13 says."""
@@ -97,10 +102,10 @@ class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
 
 
 @dataclass(frozen=True)
-class OrdinaryOnesAreCorrect(FreshLemma, id="frei2023/A.12"):
-    """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0."""
+class OrdinaryOnesAreCorrect(KKTLemma, id="frei2023/A.12"):
+    """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0; at the worst x that it admits."""
 
-    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') > 0 for every ordinary fresh example"
+    claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') where all <x, x_i> are as for a cluster"
     note: ClassVar = "The statement says i in Q^(r), Q^(q) where the sets of examples I^(r), I^(q) are meant."
     properties: ClassVar = (p4, p5, p6)
 
@@ -109,8 +114,9 @@ class OrdinaryOnesAreCorrect(FreshLemma, id="frei2023/A.12"):
         return [promise_at_least("smallest y N(x)", numbers.own_mass * numbers.within - 2 * numbers.lost)]
 
     def witness(self, instance: Instance) -> Witness:
-        data = self.ordinary(instance)
-        return Witness({"smallest y N(x)": float(instance.kkt.network.margins(data.X, data.y).min())})
+        network = instance.kkt.network
+        worst = network.margins(*worst_in_clusters(network, self.groups(instance), +1))
+        return Witness({"smallest y N(x)": float(worst.min())})
 
 
 @dataclass(frozen=True)
@@ -134,10 +140,20 @@ class FreshOnesAreOrdinary(Lemma, FreshClaim, id="frei2023/A.13"):
 
 
 @dataclass(frozen=True)
-class OutputsAreBounded(FreshLemma, id="frei2023/D.2"):
-    """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2."""
+class FreshOnesHaveACluster(FreshOnesAreOrdinary, id="frei2023/D.1"):
+    """Lemma D.1 is Lemma A.13 with the cluster drawn at random as well."""
 
-    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 for every ordinary fresh example"
+    claim: ClassVar = "a fresh example is ordinary for the cluster it came from with probability ≥ 1 - 4n d^{-ln(d)/2}"
+
+
+@dataclass(frozen=True)
+class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
+    """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2.
+
+    At the worst x that it admits; with Lemma A.12 y N(x) is |N(x)|.
+    """
+
+    claim: ClassVar = "|N(x)| ≤ (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2 where all <x, x_i> are as for a cluster"
     properties: ClassVar = (p4, p5)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -146,8 +162,9 @@ class OutputsAreBounded(FreshLemma, id="frei2023/D.2"):
         return [promise_at_most("largest |N(x)|", most) for most in (chain, 1.5)]
 
     def witness(self, instance: Instance) -> Witness:
-        data = self.ordinary(instance)
-        return Witness({"largest |N(x)|": float(instance.kkt.network.margins(data.X, data.y).abs().max())})
+        network = instance.kkt.network
+        worst = network.margins(*worst_in_clusters(network, self.groups(instance), -1))
+        return Witness({"largest |N(x)|": float(worst.abs().max())})
 
 
 @dataclass(frozen=True)
@@ -183,3 +200,58 @@ class NeuronsAreOpened(FreshLemma, kkt_proof.Opening, id="frei2023/D.6"):
     claim: ClassVar = "after η1 Σ y^(q) μ^(q) every neuron of the other sign has an input ≥ 0 at an ordinary example"
     properties: ClassVar = (p2, p3)
     measure: ClassVar = "smallest opened input over (2Δ+p+1) Σ|v_j|λσ'"
+
+
+@dataclass(frozen=True)
+class PositiveOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.7"):
+    """Lemma D.7."""
+
+    claim: ClassVar = "N(x - z) ≤ -1 for every ordinary fresh example of a positive cluster"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+    measure: ClassVar = "largest N(x - z) of a positive example"
+    side: ClassVar = +1
+
+
+@dataclass(frozen=True)
+class NegativeOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.8"):
+    """Lemma D.8; where its proof writes "=" in (i), the neurons of the other sign only give "≥"."""
+
+    claim: ClassVar = "N(x + z) ≥ 1 for every ordinary fresh example of a negative cluster"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+    measure: ClassVar = "largest -N(x + z) of a negative example"
+    side: ClassVar = -1
+
+
+@dataclass(frozen=True)
+class PerturbationIsShort(Lemma, kkt_proof.Length, id="frei2023/D.9"):
+    """Lemma D.9, its first line and the one before it rounds; it needs no network."""
+
+    claim: ClassVar = "‖z‖ ≤ (η1+η2)√(kd+k²p), and ≤ Lemma D.9's chain, 13√(d/k)/c at most for large d"
+    measure: ClassVar = "‖z‖"
+
+
+@dataclass(frozen=True)
+class OutputChangesFast(FreshLemma, id="frei2023/rate"):
+    """Section 4.1.2: beyond the opening, a step of length s along -y u lowers y N by s room mass/‖u‖ at least.
+
+    room mass/‖u‖ ≥ (d-Δ-kp-kΔ)c√k(1-c'/(1-2c'))/((3d+Δ+1)√(d+kp)), which is Ω(√(c²k/d)). The step is taken from
+    x - y η1 u, where every neuron of the other sign is open, to x - y z.
+    """
+
+    claim: ClassVar = "a perturbation of size s along z changes the output by Ω(s√(c²k/d)): by room mass/‖u‖ per unit"
+    properties: ClassVar = (p2, p3, p4, p5, p6)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        numbers = self.groups(instance).constants
+        norm = (numbers.groups * numbers.dim + numbers.groups**2 * numbers.coherence) ** 0.5
+        return [promise_at_least("smallest fall of y N per unit of length", numbers.room * numbers.mass / norm)]
+
+    def witness(self, instance: Instance) -> Witness:
+        groups, data, network = self.groups(instance), self.ordinary(instance), instance.kkt.network
+        opened = data.X - data.y[:, None] * groups.constants.opening * groups.direction
+        moved = data.X + groups.against(data.y)
+        length = groups.constants.crossing * float(torch.linalg.vector_norm(groups.direction))
+        falls = (network.margins(opened, data.y) - network.margins(moved, data.y)) / length
+        scaled = float(falls.min()) * (groups.dim / len(groups)) ** 0.5 / groups.balance
+        measures = {"smallest fall of y N per unit of length": float(falls.min())}
+        return Witness(measures | {"the same in units of c√(k/d)": scaled})

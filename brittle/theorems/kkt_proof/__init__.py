@@ -28,19 +28,40 @@ Only `before`, `mass` and the way to the dip are each paper's own. vardi2022 sho
 the sum of each cluster from above (A.10) and so from below (A.11), which would give none at c' = 1/3.
 """
 
+from brittle.theorems.kkt_proof.approximate import Approximation, approximations
 from brittle.theorems.kkt_proof.constants import ProofConstants
 from brittle.theorems.kkt_proof.groups import RADIUS_TOLERANCE, Groups
-from brittle.theorems.kkt_proof.steps import AboutData, AtKKTPoint, Dip, Direction, Opening, Room, Step
+from brittle.theorems.kkt_proof.points import OtherPoints, other_distances, other_measures, other_promises, others
+from brittle.theorems.kkt_proof.steps import (
+    AboutData,
+    AtKKTPoint,
+    Crossing,
+    Dip,
+    Direction,
+    Length,
+    Opening,
+    Room,
+    Step,
+)
 
 __all__ = [
     "RADIUS_TOLERANCE",
     "AboutData",
+    "Approximation",
     "AtKKTPoint",
+    "Crossing",
     "Dip",
     "Direction",
     "Groups",
+    "Length",
     "Opening",
+    "OtherPoints",
     "ProofConstants",
     "Room",
     "Step",
+    "approximations",
+    "other_distances",
+    "other_measures",
+    "other_promises",
+    "others",
 ]

@@ -12,7 +12,7 @@ from brittle.geometry import largest_product
 from brittle.settings import Data
 from brittle.theorems.kkt_proof.constants import ProofConstants
 
-RADIUS_TOLERANCE = 1e-9  # relative
+RADIUS_TOLERANCE = 1e-6  # relative; examples in single precision have some 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +73,11 @@ class Groups(ABC):
         """The largest relative deviation of ‖μ_q‖ from √d."""
         norms = torch.linalg.vector_norm(self.centres, dim=1)
         return float((norms / math.sqrt(self.dim) - 1).abs().max())
+
+    @property
+    def square_error(self) -> float:
+        """How far ‖μ_q‖² may be from d."""
+        return 2 * self.radius_error * self.dim
 
     @property
     def perturbation(self) -> Tensor:

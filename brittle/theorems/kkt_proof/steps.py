@@ -1,13 +1,15 @@
 """The steps of the shared proof that are worded alike in both papers; a paper's lemma names its groups and examples."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof.groups import Groups
 from brittle.theorems.witness import Witness
@@ -67,8 +69,13 @@ class Step(Theorem):
         return Witness({self.measure: self.smallest(instance)})
 
 
+def unexplained(instance: Instance) -> float:
+    """ε‖θ‖: by how much a neuron's weights may differ from what its examples make of them."""
+    return instance.kkt.stationarity * math.sqrt(float(instance.kkt.network.squared_norm))
+
+
 class Dip(Step):
-    """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron."""
+    """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
         """-1 of the dip."""
@@ -76,12 +83,14 @@ class Dip(Step):
 
     def smallest(self, instance: Instance) -> float:
         """The smallest input over dip L_j."""
-        inputs = instance.kkt.network.preactivations(self.admitted(instance))
+        X = self.admitted(instance)
+        lever = (X.square().sum(1, keepdim=True) + 1).sqrt()
+        inputs = instance.kkt.network.preactivations(X) + unexplained(instance) * lever
         return instance.kkt.smallest_ratio(inputs) / self.groups(instance).constants.dip
 
 
 class Direction(Step):
-    """sign(v_j) w_j·u ≥ room L_j for every neuron."""
+    """sign(v_j) w_j·u ≥ room L_j for every neuron, up to what ε and the rounding of ‖μ‖ explain."""
 
     def least(self, instance: Instance) -> float:
         """All of the room."""
@@ -90,8 +99,10 @@ class Direction(Step):
     def smallest(self, instance: Instance) -> float:
         """The smallest sign(v_j) w_j·u over room L_j."""
         network, groups = instance.kkt.network, self.groups(instance)
-        along = (network.v.sign() * (network.W @ groups.direction))[None]
-        return instance.kkt.smallest_ratio(along) / groups.constants.room
+        along = network.v.sign() * (network.W @ groups.direction)
+        along = along + unexplained(instance) * torch.linalg.vector_norm(groups.direction)
+        room = groups.constants.room
+        return (instance.kkt.smallest_ratio(along[None]) + groups.square_error) / room
 
 
 class Room(Step):
@@ -107,7 +118,7 @@ class Room(Step):
 
 
 class Opening(Step):
-    """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron."""
+    """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
         """Open."""
@@ -116,6 +127,53 @@ class Opening(Step):
     def smallest(self, instance: Instance) -> float:
         """The smallest opened input over dip L_j."""
         network, groups = instance.kkt.network, self.groups(instance)
-        along = network.v.sign() * (network.W @ (groups.constants.opening * groups.direction))
-        opened = network.preactivations(self.admitted(instance)) + along
-        return instance.kkt.smallest_ratio(opened) / groups.constants.dip
+        step = groups.constants.opening * groups.direction
+        X = self.admitted(instance)
+        lever = (X.square().sum(1, keepdim=True) + 1).sqrt() + torch.linalg.vector_norm(step)
+        opened = network.preactivations(X) + network.v.sign() * (network.W @ step) + unexplained(instance) * lever
+        rounded = groups.constants.opening * groups.square_error
+        return (instance.kkt.smallest_ratio(opened) + rounded) / groups.constants.dip
+
+
+class Crossing(Step):
+    """y N(x - y z) ≤ -1 for every admitted example of the label `side`."""
+
+    side: ClassVar[int]
+
+    @abstractmethod
+    def admitted_labels(self, instance: Instance) -> Tensor:
+        """The labels of the admitted examples, (n,)."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        """Below -1, as the network is at margin 1."""
+        return [promise_at_most(self.measure, -1)]
+
+    def least(self, instance: Instance) -> float:
+        """Nothing: the number is bounded from above."""
+        return -math.inf
+
+    def smallest(self, instance: Instance) -> float:
+        """The largest margin after z."""
+        y = self.admitted_labels(instance)
+        moved = self.admitted(instance) + self.groups(instance).against(y)
+        return float(instance.kkt.network.margins(moved, y)[y == self.side].max())
+
+
+class Length(Step):
+    """‖z‖ is at most what the first line of C.9 and D.9 makes of ‖u‖² ≤ kd + k²p, and at most `longest`."""
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        """Both lines; the rounding of ‖μ‖ is paid for."""
+        groups, numbers = self.groups(instance), self.groups(instance).constants
+        steps = numbers.opening + numbers.crossing
+        first = steps * math.sqrt(numbers.groups * numbers.dim + numbers.groups**2 * numbers.coherence)
+        rounded = 1e-9 + groups.radius_error
+        return [promise_at_most(self.measure, most, rounded) for most in (first, numbers.longest)]
+
+    def least(self, instance: Instance) -> float:
+        """Nothing: the length is bounded from above."""
+        return 0.0
+
+    def smallest(self, instance: Instance) -> float:
+        """The length."""
+        return self.groups(instance).length

@@ -1,6 +1,7 @@
 """Vardi, Yehudai, Shamir: Gradient Methods Provably Converge to Non-Robust Networks (2022)."""
 
 from brittle.theorems.base import Theorem
+from brittle.theorems.vardi2022.approximate import NearlyUniversal
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
 from brittle.theorems.vardi2022.example import Lengths
 from brittle.theorems.vardi2022.existence import RobustNetworkExists, SmallerNormIsFragile, SphereIsNearlyOrthogonal
@@ -9,9 +10,15 @@ from brittle.theorems.vardi2022.lemmas import (
     DirectionOfEveryNeuron,
     InputsNotVeryNegative,
     MultiplierSums,
+    NegativeOnesCross,
     NeuronsAreOpened,
+    OtherNeuronsPull,
+    OwnNeuronsFall,
+    PerturbationIsShort,
+    PositiveOnesCross,
     RoomIsPositive,
 )
+from brittle.theorems.vardi2022.remarks import PerturbationTransfers, UnequalNorms, WidthTwoSuffices
 from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
 
 THEOREMS: tuple[Theorem, ...] = (
@@ -20,6 +27,7 @@ THEOREMS: tuple[Theorem, ...] = (
     SphereIsNearlyOrthogonal(),
     UniversalPerturbation(),
     UniversalPerturbationOnTheMargin(),
+    NearlyUniversal(),
     Lengths(),
     SmallerNormIsFragile(),
     AllOnTheMargin(),
@@ -28,4 +36,12 @@ THEOREMS: tuple[Theorem, ...] = (
     DirectionOfEveryNeuron(),
     RoomIsPositive(),
     NeuronsAreOpened(),
+    PositiveOnesCross(),
+    NegativeOnesCross(),
+    PerturbationIsShort(),
+    OwnNeuronsFall(),
+    OtherNeuronsPull(),
+    WidthTwoSuffices(),
+    PerturbationTransfers(),
+    UnequalNorms(),
 )

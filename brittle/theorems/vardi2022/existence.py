@@ -50,11 +50,12 @@ class RobustNetworkExists(Theorem, id="vardi2022/3.1"):
 
     def bound(self, instance: Instance) -> list[Promise]:
         groups = ExampleGroups(instance.data)
-        radius = (1 - groups.coherence / groups.dim) / 2 * math.sqrt(groups.dim)
+        gap = 1 - groups.coherence / groups.dim
+        radius, rounded = gap / 2 * math.sqrt(groups.dim), 1e-9 + 4 * groups.radius_error / gap
         return [
-            promise_at_least("smallest margin", 1),
-            promise_at_least(RADIUS, radius),
-            promise_at_least(ATTACKED, radius),
+            promise_at_least("smallest margin", 1, rounded),
+            promise_at_least(RADIUS, radius, rounded),
+            promise_at_least(ATTACKED, radius, rounded),
         ]
 
     def witness(self, instance: Instance) -> Witness:

@@ -4,14 +4,15 @@ import math
 from dataclasses import replace
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
-from brittle.common.errors import require
+from brittle.common.errors import require, require_between
 from brittle.networks import TwoLayer
 from brittle.networks.constructions import nearly_orthogonal, orthogonal_kkt, smaller_norm
-from brittle.settings import AlmostOrthogonal, Data, Orthogonal, Sphere
+from brittle.settings import AlmostOrthogonal, Data, Orthogonal, Sphere, Truth
 from brittle.settings.orthogonal import halves
 from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import OtherPoints
 from brittle.theorems.solved import kkt_network
 
 
@@ -21,10 +22,34 @@ def orthogonal_instance(dim: int, examples: int) -> Instance:
     return Instance(data, orthogonal_kkt(data.X, data.y).network)
 
 
-def almost_orthogonal_instance(dim: int, examples: int, coherence: float, rng: Generator) -> Instance:
-    """Norm √d and inner products up to `coherence`, half of each label, at a KKT point that is solved for."""
+def almost_orthogonal_instance(
+    dim: int, examples: int, coherence: float, rng: Generator, *, balance: float = 0.5, starts: int = 1
+) -> Instance:
+    """Norm √d and inner products up to `coherence`, at KKT points that are solved for from so many starts."""
     data = AlmostOrthogonal(dim, coherence).sample(examples, rng, in_span=True)
+    data = replace(data, y=shares(examples, balance))
+    network, *others = [kkt_network(data, rng) for _ in range(starts)]
+    return Instance(data, network, OtherPoints(tuple(others)))
+
+
+def surrounded_instance(dim: int, examples: int, coherence: float, rng: Generator, *, balance: float = 0.5) -> Instance:
+    """Almost orthogonal examples, each with three longer ones round it that a KKT point has beyond its margin."""
+    core = AlmostOrthogonal(dim, coherence).sample(examples, rng, in_span=True)
+    y, columns = shares(examples, balance).repeat(4), 4 * examples
+    X = torch.nn.functional.pad(core.X, (0, columns - examples)).repeat(4, 1)
+    longer = 1.3 + torch.rand(columns - examples, 1, generator=rng, dtype=torch.float64)
+    aside = torch.randn(columns - examples, columns - examples, generator=rng, dtype=torch.float64)
+    X[examples:] *= longer
+    X[examples:, examples:] = 0.5 * math.sqrt(dim) * torch.nn.functional.normalize(aside, dim=1)
+    data = Data(X, y, truth=Truth(dim=dim))
     return Instance(data, kkt_network(data, rng))
+
+
+def shares(examples: int, balance: float) -> Tensor:
+    """Labels, (examples,): this share of them -1, as nearly as their number allows and at least one."""
+    require_between("balance", balance, 0, 0.5)
+    negative = min(max(1, round(balance * examples)), examples // 2)
+    return torch.cat([torch.ones(examples - negative), -torch.ones(negative)]).double()
 
 
 def sphere_instance(dim: int, examples: int, rng: Generator) -> Instance:

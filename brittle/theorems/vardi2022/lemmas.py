@@ -41,6 +41,10 @@ class Lemma(AboutData):
         """The lemmas speak of the training examples."""
         return instance.data.X
 
+    def admitted_labels(self, instance: Instance) -> Tensor:
+        """Their labels."""
+        return instance.data.y
+
 
 @dataclass(frozen=True)
 class KKTLemma(Lemma, AtKKTPoint):
@@ -111,3 +115,63 @@ class NeuronsAreOpened(KKTLemma, kkt_proof.Opening, id="vardi2022/C.6"):
 
     claim: ClassVar = "after η1 Σ y_i x_i every neuron has an input ≥ 0: at x - z where v_j < 0, at x + z where v_j > 0"
     measure: ClassVar = "smallest opened input over (p+1) Σ|v_j|λσ'"
+
+
+@dataclass(frozen=True)
+class PositiveOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.7"):
+    """Lemma C.7."""
+
+    claim: ClassVar = "N(x_i - z) ≤ -1 for every positive example"
+    measure: ClassVar = "largest N(x - z) of a positive example"
+    side: ClassVar = +1
+
+
+@dataclass(frozen=True)
+class NegativeOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.8"):
+    """Lemma C.8."""
+
+    claim: ClassVar = "N(x_i + z) ≥ 1 for every negative example"
+    measure: ClassVar = "largest -N(x + z) of a negative example"
+    side: ClassVar = -1
+
+
+@dataclass(frozen=True)
+class PerturbationIsShort(Lemma, kkt_proof.Length, id="vardi2022/C.9"):
+    """Lemma C.9, its first line and its last; it needs no network."""
+
+    claim: ClassVar = "‖z‖ ≤ (η1+η2)√(md+m²p) ≤ 18√2·√(d/m)/c"
+    measure: ClassVar = "‖z‖"
+
+
+@dataclass(frozen=True)
+class OwnNeuronsFall(KKTLemma, id="vardi2022/5.2-2"):
+    """Component 2 of the proof overview (section 5.4), for both labels."""
+
+    claim: ClassVar = "from x to x - y z the inputs of the neurons of sign y fall, by (η1+η2)(d-mp) loads at least"
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        numbers = self.groups(instance).constants
+        least = (numbers.opening + numbers.crossing) * numbers.room
+        return [promise_at_least("smallest fall of an own input, in loads", least, 1e-6)]
+
+    def witness(self, instance: Instance) -> Witness:
+        kkt = instance.kkt
+        falls = kkt.network.v.sign() * (kkt.network.W @ self.groups(instance).perturbation)
+        return Witness({"smallest fall of an own input, in loads": kkt.smallest_ratio(falls[None])})
+
+
+@dataclass(frozen=True)
+class OtherNeuronsPull(KKTLemma, id="vardi2022/5.2-3"):
+    """Component 3 of the proof overview (section 5.5), for both labels."""
+
+    claim: ClassVar = "from x to x - y z the neurons of the other sign lower y N by at least 2"
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_least("smallest pull of the other neurons", 2)]
+
+    def witness(self, instance: Instance) -> Witness:
+        network, X, y = instance.kkt.network, instance.data.X, instance.data.y
+        moved = X + self.groups(instance).against(y)
+        against = (y[:, None] * network.v).clamp(max=0)  # (n, width)
+        pulls = (against * (network.preactivations(X).relu() - network.preactivations(moved).relu())).sum(1)
+        return Witness({"smallest pull of the other neurons": float(pulls.min())})

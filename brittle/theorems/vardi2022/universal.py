@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-import torch
 from torch import Generator
 
 from brittle.networks import Network
@@ -14,9 +13,9 @@ from brittle.settings import Data
 from brittle.theorems.base import Solution
 from brittle.theorems.comparison import Comparison, Promise, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import AtKKTPoint
+from brittle.theorems.kkt_proof import AtKKTPoint, other_distances, other_measures, other_promises
 from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
-from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, orthogonal_instance, robust_network
+from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, robust_network, surrounded_instance
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 
@@ -24,12 +23,17 @@ from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 class Universal(AtKKTPoint):
     """z = (η1+η2) Σ y_i x_i over some of the examples takes each of these to margin ≤ -1.
 
-    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1. The
-    default instance has `examples` in R^`dim`; `kkt_tolerance` is the largest relative residual of a KKT point.
+    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1. Where
+    the instance knows `OtherPoints`, the same holds there.
+
+    The default instance has `examples` in R^`dim` with inner products up to `coherence`, a share `balance` of them
+    labelled -1; `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
-    dim: int = 299
-    examples: int = 100
+    dim: int = 2000
+    examples: int = 60
+    coherence: float = 9.0
+    balance: float = 0.2
     kkt_tolerance: float = 1e-6
 
     @abstractmethod
@@ -39,13 +43,19 @@ class Universal(AtKKTPoint):
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from geometry(ExampleGroups(self.chosen(instance)))
 
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().hypotheses(instance)
+        yield from other_distances(instance, self.kkt_tolerance)
+
     def bound(self, instance: Instance) -> list[Promise]:
         longest = ExampleGroups(self.chosen(instance)).constants.longest
-        return [promise_at_most(LONGEST, longest), promise_at_most(LARGEST_MARGIN, -instance.smallest_margin)]
+        flipped = promise_at_most(LARGEST_MARGIN, -instance.smallest_margin)
+        return [promise_at_most(LONGEST, longest), flipped, *other_promises(instance)]
 
     def witness(self, instance: Instance) -> Witness:
         data = self.chosen(instance)
-        return Witness(perturbations=ExampleGroups(data).against(data.y), examples=data.X, labels=data.y)
+        moves = ExampleGroups(data).against(data.y)
+        return Witness(other_measures(instance, data.X + moves, data.y), moves, data.X, data.y)
 
     def comparator(self, instance: Instance) -> Network | None:
         return robust_network(self.chosen(instance))
@@ -55,9 +65,7 @@ class Universal(AtKKTPoint):
 class UniversalPerturbation(Universal, id="vardi2022/4.1"):
     """z = (η1+η2) Σ y_i x_i, η1 = (p+1)/(d-mp), η2 = 2(cc'+1)(d+1)/(mc(d-mp)), c' = m(p+1)/(d+1).
 
-    A network of smallest margin q is the one of the theorem times √q, so its margins fall to -q instead of -1.
-
-    `coherence` is p: random inner products of this size where it is not 0.
+    The default instance is solved from `starts` starts, as the theorem speaks of every KKT point.
     """
 
     claim: ClassVar = "x - y z has margin ≤ -1 for every example of a KKT point, with ‖z‖ ≤ 18√2·√(d/m)/c"
@@ -68,16 +76,15 @@ class UniversalPerturbation(Universal, id="vardi2022/4.1"):
         "Its own figures are outside the hypothesis: d = 1000, n = 31 on the sphere has p ≈ 90 and room for 3 or 4."
     )
 
-    coherence: float = 0.0
+    starts: int = 3
 
     def chosen(self, instance: Instance) -> Data:
         """All of them."""
         return instance.data
 
     def default(self, rng: Generator) -> Instance:
-        if self.coherence == 0 and self.examples % 2 == 0:
-            return orthogonal_instance(self.dim, self.examples)
-        return almost_orthogonal_instance(self.dim, self.examples, self.coherence, rng)
+        sizes = (self.dim, self.examples, self.coherence)
+        return almost_orthogonal_instance(*sizes, rng, balance=self.balance, starts=self.starts)
 
     def solve_for(self, unknown: str) -> Solution:
         p, text = self.coherence, "m ≤ (d+1)/(3(p+1)), with at least one example of each label"
@@ -98,6 +105,10 @@ class UniversalPerturbationOnTheMargin(Universal, id="vardi2022/C4.1"):
     claim: ClassVar = "the same z, made of the examples on the margin alone, takes each of them to margin ≤ -1"
     applies_to: ClassVar = "two-layer networks at a KKT point whose examples on the margin are as in vardi2022/4.1"
 
+    dim: int = 600
+    examples: int = 40
+    coherence: float = 3.0
+
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         """Nothing where an example is misclassified: none is on the margin then."""
         yield from super().about_data(instance) if math.isfinite(instance.kkt_distance) else ()
@@ -107,12 +118,10 @@ class UniversalPerturbationOnTheMargin(Universal, id="vardi2022/C4.1"):
         return instance.data.take(instance.kkt.on_margin)
 
     def witness(self, instance: Instance) -> Witness:
+        witness = super().witness(instance)
         counts = {"examples": len(instance.data), "examples on the margin": len(self.chosen(instance))}
-        return replace(super().witness(instance), measures=counts)
+        return replace(witness, measures={**witness.measures, **counts})
 
     def default(self, rng: Generator) -> Instance:
-        """Longer copies of every example are off the margin, and too many and too long for Theorem 4.1."""
-        inner = orthogonal_instance(self.dim, self.examples)
-        X, y = inner.data.X, inner.data.y
-        longer = torch.cat([X, 1.5 * X, 2.5 * X])
-        return Instance(Data(longer, y.repeat(3), truth=replace(inner.data.truth, radius=None)), inner.network)
+        """Longer examples round every one of them are beyond the margin, too many and too long for Theorem 4.1."""
+        return surrounded_instance(self.dim, self.examples, self.coherence, rng, balance=self.balance)

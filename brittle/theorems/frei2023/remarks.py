@@ -1,0 +1,114 @@
+"""What frei2023 compares KKT networks with: the nearest neighbour (section 4) and a linear model (section 4.1.2)."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import required
+from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.claims import ClusterClaim
+from brittle.theorems.frei2023.examples import smallest_flip
+from brittle.theorems.frei2023.groups import fresh
+from brittle.theorems.frei2023.instances import cluster_instance
+from brittle.theorems.frei2023.properties import p1
+from brittle.theorems.instance import Instance
+from brittle.theorems.kkt_proof import AtKKTPoint
+from brittle.theorems.witness import Witness
+
+NEIGHBOUR = "radius of the nearest neighbour rule"
+CLUSTERS = "the fresh examples need to know their clusters"
+FLIP = "perturbation along u that flips the network, over that radius"
+
+
+@dataclass(frozen=True)
+class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
+    """No fresh example changes its nearest label within √((d-p)/2) - 2ρ, ρ = σ√(2d) bounding the noise.
+
+    x is within 2ρ of an example of its cluster, and √(2(d-p)) - 2ρ from those of others; half the difference is the
+    radius at least. With σ = 1/√d that is Ω(√d), while the network flips at about √(d/k).
+
+    `kkt_tolerance` is the largest relative residual of a KKT point.
+    """
+
+    claim: ClassVar = "1-NN holds √((d-p)/2) - 2σ√(2d) = Ω(√d) at σ = 1/√d, and a shorter step flips the KKT network"
+    applies_to: ClassVar = "KKT points on clusters under Assumption 2.2, with fresh examples"
+
+    dim: int = 1500
+    clusters: int = 4
+    noise: float = 1 / math.sqrt(1500)
+    test: int = 100
+    kkt_tolerance: float = 1e-6
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().about_data(instance)
+        groups, unseen = self.groups(instance), fresh(instance)
+        yield from p1(groups)
+        noises = unseen.X - groups.centres[required(unseen.truth.cluster, CLUSTERS)]
+        longest = float(torch.linalg.vector_norm(noises, dim=1).max())
+        yield at_most("largest ‖ξ‖ of a fresh example", longest, groups.noise * math.sqrt(2 * groups.dim))
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        groups = self.groups(instance)
+        radius = math.sqrt((groups.dim - groups.coherence) / 2) - 2 * groups.noise * math.sqrt(2 * groups.dim)
+        return [promise_at_least(NEIGHBOUR, radius), promise_at_most(FLIP, 1)]
+
+    def witness(self, instance: Instance) -> Witness:
+        radius, flip = float(neighbour_radii(instance).min()), smallest_flip(instance)
+        root, ratio = math.sqrt(instance.data.dim), flip / radius if radius > 0 else math.inf
+        return Witness({NEIGHBOUR: radius, FLIP: ratio, "radius/√d": radius / root, "flip/√d": flip / root})
+
+    def default(self, rng: Generator) -> Instance:
+        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
+
+
+def neighbour_radii(instance: Instance) -> Tensor:
+    """How far each fresh example may move at least before another label is nearest, (n,).
+
+    A rival b wins only beyond the plane between it and every example a of the own label; the farthest plane counts.
+    """
+    unseen, data = fresh(instance), instance.data
+    distances = torch.cdist(unseen.X, data.X, compute_mode="donot_use_mm_for_euclid_dist")
+    apart = torch.cdist(data.X, data.X, compute_mode="donot_use_mm_for_euclid_dist")
+    radii = []
+    for row, y in zip(distances, unseen.y, strict=True):
+        own, rival = data.y == y, data.y != y
+        planes = (row[rival][None].square() - row[own][:, None].square()) / (2 * apart[own][:, rival])
+        radii.append(planes.max(0).values.min())
+    return torch.stack(radii).clamp(min=0)
+
+
+@dataclass(frozen=True)
+class LinearModelIsFragile(ClusterClaim, id="frei2023/linear"):
+    """w = Σ y^(q) μ^(q)/d: with P3 for a fresh x, y w·x ≤ (d + kp + kΔ/4)/d, and ‖w‖ ≥ √(kd - k²p)/d."""
+
+    claim: ClassVar = "0 < y w·x = O(1) and ‖w‖ = Ω(√(k/d)) for w = Σ y μ/d: a step of O(√(d/k)) along w flips it"
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().about_data(instance)
+        groups, unseen = self.groups(instance), fresh(instance)
+        noises = unseen.X - groups.centres[required(unseen.truth.cluster, CLUSTERS)]
+        largest = float((noises @ groups.centres.T).abs().max())
+        limit = groups.noise * math.sqrt(groups.dim) * math.log(groups.dim)
+        yield at_most("largest |<μ_q, ξ>| of a fresh example", largest, limit)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        numbers = self.groups(instance).constants
+        d, k, p = numbers.dim, numbers.groups, numbers.coherence
+        output, norm = (d + k * p + k * numbers.spread / 4) / d, math.sqrt(k * d - k**2 * p) / d
+        return [
+            promise_at_least("smallest y w·x", (9 * d - 1) / (10 * d)),
+            promise_at_most("largest y w·x", output),
+            promise_at_least("‖w‖", norm),
+            promise_at_most("longest step that is needed", output / norm),
+        ]
+
+    def witness(self, instance: Instance) -> Witness:
+        unseen, w = fresh(instance), self.groups(instance).direction / instance.data.dim
+        outputs, norm = unseen.y * (unseen.X @ w), float(torch.linalg.vector_norm(w))
+        least, most = float(outputs.min()), float(outputs.max())
+        measures = {"smallest y w·x": least, "largest y w·x": most, "‖w‖": norm}
+        return Witness(measures | {"longest step that is needed": most / norm})
