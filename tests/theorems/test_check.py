@@ -305,7 +305,8 @@ def test_find_helps():
 
 
 def test_check_takes_an_id():
-    assert check("melamed2023/R3.1", DATA).verdict is Outcome.CONFIRMED
+    assert check("wang2022/eq1", DATA).verdict is Outcome.CONFIRMED
+    assert check("wang2022/eq1-printed", DATA).verdict is Outcome.VIOLATED
 
 
 def test_solving_for_something_unknown_names_what_is_known():
