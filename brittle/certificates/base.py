@@ -78,7 +78,8 @@ class Bounds(Result):
 class Question:
     """One rightly classified example x (dim,) with label y; no flip needs to be looked for outside the ball.
 
-    `flip` (dim,) is a known one, or zero; `shorten` tries directions (k, dim) and returns the shortest flip known.
+    `flip` (dim,) is a known one, or zero; `shorten` tries directions (k, dim) and returns the shortest flip known;
+    `box` is that of the flips, where there is one.
     """
 
     x: Tensor
@@ -87,6 +88,7 @@ class Question:
     ball: float
     flip: Tensor
     shorten: Callable[[Tensor], float]
+    box: Box | None = None
 
 
 Claim = Callable[[Question], float]
@@ -212,7 +214,7 @@ class _Record:
             return self._shorten(row, directions)
 
         X, y = self.data.X, self.data.y
-        return Question(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten)
+        return Question(X[row], y[row], float(self.margins[row]), ball, self.flips[row], shorten, self.box)
 
     def _shorten(self, row: int, directions: Tensor) -> float:
         """Follow exact rays, and keep the shortest perturbation that is measured to flip."""

@@ -1,4 +1,4 @@
-"""The dual bound of a two-layer network at one dual point per example."""
+"""The dual bound at one dual point per example and rival."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.deep_dual import DeepDual
 from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import Solved, closed_form, first_iterate, initial_kinds, refine, trim
 from brittle.certificates.rounding import never_flips, proven_radius
@@ -14,13 +15,20 @@ from brittle.networks import Network
 
 @dataclass(frozen=True)
 class Dual(Certificate):
-    """Curvatures in closed form, before and after trimming; `refined` follows the barrier's path to the best ones."""
+    """Two layers: curvatures in closed form, before and after trimming; `refined` follows the barrier's path to others.
+
+    More layers: one curvature for each layer, and `refined` one for each neuron of a small network. With `boxed` only
+    flips inside the box count (`bounds` of `bound`): lower bounds are higher, and hold there alone.
+    """
 
     method: ClassVar[str] = "dual"
 
     refined: bool = False
+    boxed: bool = False
 
     def prepare(self, network: Network) -> Claim:
+        if self.boxed or network.depth != 2:
+            return DeepDual.of(network, self.method, self.refined, self.boxed).radius
         margins = TwoLayerMargins.of(network, self.method)
         return lambda question: self._claim(margins, question)
 

@@ -1,0 +1,67 @@
+"""The dual bound for networks of any depth: from an example to a radius."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.certificates.base import Question
+from brittle.certificates.deep_dual.chain import Chain, Margins
+from brittle.certificates.deep_dual.curvatures import Curvatures
+from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii
+from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
+from brittle.common.errors import required
+from brittle.networks import Network, as_layered
+
+STEPS = 50
+POLISH = 60  # steps of conjugate gradients, at most
+ACCURATE = 1e-6  # of ‖δ‖: what is lost of the bound is about its square
+
+
+@dataclass(frozen=True, eq=False)
+class DeepDual:
+    """What all examples share: the hidden layers in their units, and λ with the proof that H is definite.
+
+    steps: of the solver; boxed: flips outside the question's box do not count.
+    """
+
+    chain: Chain
+    curvatures: Curvatures
+    steps: int
+    boxed: bool
+
+    @classmethod
+    def of(cls, network: Network, method: str, refined: bool, boxed: bool) -> "DeepDual":
+        chain = Chain.of(as_layered(network, f"method {method}"))
+        return cls(chain, Curvatures.of(chain), STEPS, boxed)
+
+    def radius(self, question: Question) -> float:
+        """No flip of the question's ball is closer."""
+        box = (
+            required(question.box, "boxed is True without a box; pass bounds=(lowest, highest)") if self.boxed else None
+        )
+        margins = self.chain.around(question.x, question.ball, question.y, box)
+        ball = math.ldexp(question.ball, -margins.exponent)
+        return math.ldexp(min(self._radius(margins, ball), ball), margins.exponent)
+
+    def _radius(self, margins: Margins, ball: float) -> float:
+        """The nearest rival first: what it leaves open need not be closed for others."""
+        radii = proven_quotients(margins)
+        if not bool((radii < ball).any()):
+            return ball
+        flips, _ = first_order_flips(margins)
+        nearest = torch.where(radii < ball, flips.delta.norm(dim=1), torch.inf).argmin()[None]
+        radii[nearest] = torch.maximum(radii[nearest], self.radii(margins.of(nearest)))
+        rest = (radii < min(float(radii[nearest]), ball)).nonzero()[:, 0]
+        if len(rest):
+            radii[rest] = torch.maximum(radii[rest], self.radii(margins.of(rest)))
+        return float(radii.min())
+
+    def radii(self, margins: Margins) -> Tensor:
+        """Proved radii, one for each rival of the margins, in their lengths."""
+        flip, mu = first_order_flips(margins)
+        start = first_multipliers(margins, self.curvatures.values, flip, mu)
+        multipliers, point = ascend(margins, start, flip, self.steps)
+        point = minimiser(margins, multipliers, point, POLISH, ACCURATE)
+        return proven_radii(margins, multipliers, point, self.curvatures.floor)
