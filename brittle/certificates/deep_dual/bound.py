@@ -10,11 +10,16 @@ from brittle.certificates.base import Question
 from brittle.certificates.deep_dual.chain import Chain, Margins
 from brittle.certificates.deep_dual.curvatures import Curvatures
 from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii
+from brittle.certificates.deep_dual.lagrangian import Multipliers
+from brittle.certificates.deep_dual.refine import DenseLayers, refined
 from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
 from brittle.common.errors import required
 from brittle.networks import Network, as_layered
 
-STEPS = 50
+STEPS = 50  # of the solver
+BOXED = 2  # times as many with a box, which is slower to settle
+REFINED = 4  # times as many where curvatures are refined
+SMALL = 800  # neurons of a network whose curvatures are refined one by one
 POLISH = 60  # steps of conjugate gradients, at most
 ACCURATE = 1e-6  # of ‖δ‖: what is lost of the bound is about its square
 
@@ -23,18 +28,22 @@ ACCURATE = 1e-6  # of ‖δ‖: what is lost of the bound is about its square
 class DeepDual:
     """What all examples share: the hidden layers in their units, and λ with the proof that H is definite.
 
-    steps: of the solver; boxed: flips outside the question's box do not count.
+    steps: of the solver; boxed: flips outside the question's box do not count; dense: the layers as matrices, where λ
+    is refined for every neuron.
     """
 
     chain: Chain
     curvatures: Curvatures
     steps: int
     boxed: bool
+    dense: DenseLayers | None
 
     @classmethod
     def of(cls, network: Network, method: str, refined: bool, boxed: bool) -> "DeepDual":
         chain = Chain.of(as_layered(network, f"method {method}"))
-        return cls(chain, Curvatures.of(chain), STEPS, boxed)
+        steps = STEPS * (BOXED if boxed else 1) * (REFINED if refined else 1)
+        dense = DenseLayers.of(chain) if refined and sum(chain.widths) <= SMALL else None
+        return cls(chain, Curvatures.of(chain), steps, boxed, dense)
 
     def radius(self, question: Question) -> float:
         """No flip of the question's ball is closer."""
@@ -52,16 +61,26 @@ class DeepDual:
             return ball
         flips, _ = first_order_flips(margins)
         nearest = torch.where(radii < ball, flips.delta.norm(dim=1), torch.inf).argmin()[None]
-        radii[nearest] = torch.maximum(radii[nearest], self.radii(margins.of(nearest)))
-        rest = (radii < min(float(radii[nearest]), ball)).nonzero()[:, 0]
+        radii[nearest] = torch.maximum(radii[nearest], self.radii(margins.of(nearest), ball))
+        ball = min(float(radii[nearest]), ball)
+        rest = (radii < ball).nonzero()[:, 0]
         if len(rest):
-            radii[rest] = torch.maximum(radii[rest], self.radii(margins.of(rest)))
+            radii[rest] = torch.maximum(radii[rest], self.radii(margins.of(rest), ball))
         return float(radii.min())
 
-    def radii(self, margins: Margins) -> Tensor:
+    def radii(self, margins: Margins, ball: float) -> Tensor:
         """Proved radii, one for each rival of the margins, in their lengths."""
         flip, mu = first_order_flips(margins)
         start = first_multipliers(margins, self.curvatures.values, flip, mu)
         multipliers, point = ascend(margins, start, flip, self.steps)
         point = minimiser(margins, multipliers, point, POLISH, ACCURATE)
-        return proven_radii(margins, multipliers, point, self.curvatures.floor)
+        radii = proven_radii(margins, multipliers, point, self.curvatures.floor)
+        return radii if self.dense is None else self._refined(self.dense, margins, multipliers, radii, ball)
+
+    def _refined(
+        self, dense: DenseLayers, margins: Margins, multipliers: Multipliers, radii: Tensor, ball: float
+    ) -> Tensor:
+        for rival in (radii < ball).nonzero():
+            finer = refined(dense, margins.of(rival), multipliers.of(rival))
+            radii[rival] = torch.maximum(radii[rival], proven_radii(margins.of(rival), *finer))
+        return radii

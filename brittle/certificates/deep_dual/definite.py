@@ -50,7 +50,7 @@ def _pivots_are_positive(squares: list[Fraction], floor: Fraction) -> bool:
 def cholesky_floor(weights: Sequence[Array], curvatures: Sequence[Array], wanted: float) -> float:
     """`wanted` if it is proved to be a σ, otherwise 0; λ_k () or (width_k,), and numbers near 1."""
     vectors = [np.broadcast_to(lam, len(W)) for W, lam in zip(weights, curvatures, strict=True)]
-    if not (0 < wanted < 0.5 and all((lam > 0).all() and np.isfinite(lam).all() for lam in vectors)):
+    if not (0 < wanted < 0.99 and all((lam > 0).all() and np.isfinite(lam).all() for lam in vectors)):
         return 0.0
     matrix, slip = _complement(weights, vectors, wanted * (1 + 1e-12))
     # A factorisation that succeeds proves A + E ⪰ 0 with ‖E‖ ≤ γ_{n+1} tr A (Rump).

@@ -42,7 +42,7 @@ def proven_values(margins: Margins, multipliers: Multipliers, point: Point, floo
 
 
 def proven_quotients(margins: Margins) -> Tensor:
-    """Radii (r,) by the product of the norms: a margin over its Lipschitz constant; infinite where that is 0."""
+    """Radii (r,) by the product of the norms: a margin over its Lipschitz constant; infinite where no flip can be."""
     h, off = margins.x[None], torch.full_like(margins.x, UNDERFLOW)[None]
     for place, (each, b) in enumerate(zip(margins.chain.maps, margins.offsets, strict=True)):
         sizes, size = margins.chain.sizes[place], h.abs() + off
@@ -54,8 +54,9 @@ def proven_quotients(margins: Margins) -> Tensor:
     floors = (margins.rows * h).sum(1) + margins.heights - slip * (1 + gamma(4)) - UNDERFLOW * (1 + h.sum())
     slopes = (margins.rows.norm(dim=1) + SQUARES) * math.prod(margins.chain.norms) * (1 + gamma(h.shape[1] + 4 * MORE))
     still = ~margins.rows.any(1) | (math.prod(margins.chain.norms) == 0)
-    radii = torch.where(still, torch.inf, floors / slopes * (1 - 8 * UNIT))
-    return torch.where((floors > TINY) & ~radii.isnan(), radii, 0.0)
+    never = ~margins.rows.signbit().any(1) & (margins.heights > TINY)  # h ≥ 0: the margin is no less than its height
+    radii = torch.where(still | never, torch.inf, floors / slopes * (1 - 8 * UNIT))
+    return torch.where(((floors > TINY) & ~radii.isnan()) | never, radii, 0.0)
 
 
 def _feasible(margins: Margins, multipliers: Multipliers) -> Tensor:
