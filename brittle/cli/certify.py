@@ -34,6 +34,7 @@ def certify(
         str | None, typer.Option(metavar="WORD", help="lipschitz: spectral, sum or local (unless given).")
     ] = None,
     refined: Annotated[bool, typer.Option("--refined", help="dual: better bounds, a few times slower.")] = False,
+    boxed: Annotated[bool, typer.Option("--boxed", help="dual: flips outside --bounds do not count.")] = False,
     gap: Annotated[float | None, typer.Option(metavar="NUMBER", help="exact: the relative gap to reach.")] = None,
     seconds: Annotated[
         float | None, typer.Option(metavar="NUMBER", help="exact: time for one example; the gap that is left is shown.")
@@ -56,8 +57,10 @@ def certify(
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    options = {"constant": constant, "refined": refined or None, "gap": gap, "seconds": seconds, "steps": steps}
+    flags = {"refined": refined or None, "boxed": boxed or None}
+    options = {"constant": constant, **flags, "gap": gap, "seconds": seconds, "steps": steps}
     part = _chosen(method, {name: value for name, value in options.items() if value is not None})
+    require(not boxed or bounds is not None, "--boxed is given without a box; pass --bounds LOW HIGH")
     network, data = load_network(network_file), load_data(data_file)
     data = _first(data.test if test else data, examples)
     with watching(method) as watch:

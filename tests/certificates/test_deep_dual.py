@@ -313,7 +313,9 @@ def test_neurons_of_far_scales_give_valid_bounds_or_a_reason(scale, rng):
 def test_a_network_that_never_flips_is_capped():
     one, zero = torch.eye(2).double(), torch.zeros(2).double()
     never = Deep((Dense(one, zero), Dense(one, zero), Dense(torch.ones(1, 2).double(), torch.ones(1).double())))
-    dead = Deep((Dense(0 * one, zero), Dense(one, zero), Dense(torch.ones(1, 2).double(), torch.ones(1).double())))
+    dead = Deep(
+        (Dense(0 * one, zero), Dense(one, zero + 1), Dense(-torch.ones(1, 2).double(), 3 * torch.ones(1).double()))
+    )
     data = Data(torch.ones(1, 2).double(), torch.ones(1).double())
     for network in (never, dead):
         assert bounded(Dual(), network, data, cap=7.0).status == ("capped",)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates.layers import Layers, spectral_norm
-from brittle.certificates.scales import FARTHEST, Array, exponents, near_one, shifted
+from brittle.certificates.scales import Array, exponents, near_one, shifted
 from brittle.networks import Layered
 from brittle.networks.affine import Affine
 
@@ -97,7 +97,7 @@ class Margins:
 def _near_one(layer: Affine) -> tuple[Affine, int, float]:
     """The layer without its offset as map·2^top, and a ceiling over the map's spectral norm."""
     weight, bias = layer.parameters
-    top = max(int(exponents(weight.numpy()).max()), -FARTHEST)
+    top = int(exponents(weight.numpy()).max()) if bool(weight.any()) else 0
     plain = _shifted(layer.with_parameters(weight, torch.zeros_like(bias)), -top)
     return plain, top, spectral_norm(plain.matrix.numpy())
 
