@@ -10,8 +10,8 @@ import torch
 from brittle.attacks import PGD
 from brittle.certificates import Dual
 from brittle.certificates.deep_dual.chain import Chain
-from brittle.certificates.deep_dual.curvatures import Curvatures
-from brittle.certificates.deep_dual.definite import chain_floor, cholesky_floor
+from brittle.certificates.deep_dual.curvatures import of_network
+from brittle.certificates.deep_dual.definite import Curvatures, chain_floor, cholesky_floor
 from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii, proven_values
 from brittle.certificates.deep_dual.lagrangian import Point
 from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
@@ -58,13 +58,13 @@ def bounded(part, network, data, **options):
 
 
 def solved(network, x, y, steps=60, box=None):
-    """Margins, multipliers, a point and the proved floor of a network at one example."""
+    """Margins, multipliers, a point and the proved curvatures of a network at one example."""
     with torch.no_grad():
         chain = Chain.of(network)
-        curvatures, margins = Curvatures.of(chain), chain.around(x, 1.0, y, box)
+        curvatures, margins = of_network(chain), chain.around(x, 1.0, y, box)
         flip, mu = first_order_flips(margins)
         multipliers, point = ascend(margins, first_multipliers(margins, curvatures.values, flip, mu), flip, steps)
-        return margins, multipliers, minimiser(margins, multipliers, point, 100, 1e-8), curvatures.floor
+        return margins, multipliers, minimiser(margins, multipliers, point, 100, 1e-8), curvatures
 
 
 @pytest.mark.parametrize("make", NETWORKS)
@@ -72,7 +72,7 @@ def solved(network, x, y, steps=60, box=None):
 def test_no_bound_lies_above_brute_force(part, make, rng):
     """A box that holds everything turns two layers over to the bound for deep networks too."""
     shares = []
-    for _ in range(2 if part.refined else 4):
+    for _ in range(3 if part.refined else 4):
         network = make(rng)
         data = labelled(network, drawn(rng, 1, network.dim))
         radius = brute_force_deep_radius(network, data.X[0].numpy(), int(data.y[0]))
@@ -112,16 +112,16 @@ def test_one_neuron_in_every_layer_by_hand():
     network = Deep((Dense(one, zero), Dense(one, zero), Dense(one, zero - 0.5)))
     margins, multipliers, _, _ = solved(network, torch.ones(1).double(), torch.tensor(1.0), steps=0)
     unit = 2.0**margins.exponent
+    proved = Curvatures((torch.tensor(1.0).double(),) * 2, chain_floor((1.0, 1.0), (1.0, 1.0)))
     multipliers = replace(
         multipliers,
-        curvatures=(torch.tensor(1.0).double(),) * 2,
+        curvatures=proved.values,
         signs=(torch.zeros(1, 1).double(),) * 2,
         lines=(one / unit, one / unit),
         margin=torch.tensor([0.5 / unit * 0.5 / float(-margins.heights[0] * unit)]).double(),
     )
     point = Point(-0.5 * one / unit, (0.5 * one / unit, 0.5 * one / unit))
-    floor = chain_floor((1.0, 1.0), (1.0, 1.0))
-    assert unit * float(proven_radii(margins, multipliers, point, floor)) == pytest.approx(0.5, rel=1e-12)
+    assert unit * float(proven_radii(margins, multipliers, point, proved)) == pytest.approx(0.5, rel=1e-12)
     found = bounded(Dual(), network, Data(one, torch.ones(1).double()))
     assert 0.5 * (1 - 1e-6) <= float(found.lower[0]) <= 0.5
 
@@ -130,7 +130,7 @@ def test_one_neuron_in_every_layer_by_hand():
 def test_the_judge_stays_below_the_formula_in_rational_arithmetic(widths, rng):
     network = dense(rng, *widths)
     data = labelled(network, drawn(rng, 1, network.dim))
-    margins, multipliers, best, floor = solved(network, data.X[0], data.y[0])
+    margins, multipliers, best, proved = solved(network, data.X[0], data.y[0])
     *weights, _ = (
         (each.matrix.numpy(), b.numpy())
         for each, b in zip(
@@ -150,7 +150,7 @@ def test_the_judge_stays_below_the_formula_in_rational_arithmetic(widths, rng):
             [each[r].numpy() for each in multipliers.lines],
             float(multipliers.margin[r]),
         )
-        near, far = (float(proven_values(margins, multipliers, point, floor)[r]) for point in (best, other))
+        near, far = (float(proven_values(margins, multipliers, point, proved)[r]) for point in (best, other))
         assert near <= value
         assert near == pytest.approx(float(value), abs=1e-9 * max(1.0, abs(float(value))))
         assert far < near
@@ -160,7 +160,7 @@ def test_the_first_multipliers_are_the_closed_form_and_steps_improve_on_it(rng):
     """λ, β = p(μG + λz)₊ and α = (1 - p)(μG + λ|z|)₊ with a dense H, as published for this bound."""
     network = dense(rng, 6, 8, 7, 3)
     data = labelled(network, drawn(rng, 1, 6))
-    margins, multipliers, _, floor = solved(network, data.X[0], data.y[0], steps=0)
+    margins, multipliers, _, curvatures = solved(network, data.X[0], data.y[0], steps=0)
     flip, mu = first_order_flips(margins)
     (W1, W2), (b1, b2) = [each.matrix.numpy() for each in margins.chain.maps], [b.numpy() for b in margins.offsets]
     l1, l2 = (float(lam) for lam in multipliers.curvatures)
@@ -171,7 +171,7 @@ def test_the_first_multipliers_are_the_closed_form_and_steps_improve_on_it(rng):
             [np.zeros((7, 6)), -l2 * W2, 2 * l2 * np.eye(7)],
         ]
     )
-    proved = proven_values(margins, multipliers, minimiser(margins, multipliers, flip, 200, 1e-9), floor)
+    proved = proven_values(margins, multipliers, minimiser(margins, multipliers, flip, 200, 1e-9), curvatures)
     for r, c in enumerate(margins.rows.numpy()):
         a1, m = W1 @ margins.x.numpy() + b1, float(mu[r])
         z1 = a1 + W1 @ flip.delta[r].numpy()
@@ -182,15 +182,15 @@ def test_the_first_multipliers_are_the_closed_form_and_steps_improve_on_it(rng):
         q = np.concatenate([W1.T @ beta1, -alpha1 - beta1 - l1 * a1 + W2.T @ beta2, m * c - alpha2 - beta2 - l2 * b2])
         value = m * float(margins.heights[r]) + beta1 @ a1 + beta2 @ b2 - 0.5 * q @ np.linalg.solve(H, q)
         assert float(proved[r]) == pytest.approx(value, rel=1e-8, abs=1e-10)
-    _, better, point, _ = solved(network, data.X[0], data.y[0])
-    assert (proven_values(margins, better, point, floor) >= proved - 1e-6).all()
+    _, better, point, curvatures = solved(network, data.X[0], data.y[0])
+    assert (proven_values(margins, better, point, curvatures) >= proved - 1e-6).all()
 
 
 def test_forged_multipliers_prove_nothing(rng):
     network = dense(rng, 4, 5, 5, 3)
     data = labelled(network, drawn(rng, 1, 4))
-    margins, true, point, floor = solved(network, data.X[0], data.y[0])
-    assert (proven_radii(margins, true, point, floor) > 0).any()
+    margins, true, point, proved = solved(network, data.X[0], data.y[0])
+    assert (proven_radii(margins, true, point, proved) > 0).any()
     lines, signs = list(true.lines), list(true.signs)
     forged = [
         replace(true, lines=(lines[0] - 1e-3 * (lines[0] == 0).double(), lines[1])),
@@ -198,12 +198,13 @@ def test_forged_multipliers_prove_nothing(rng):
         replace(true, margin=-true.margin),
         replace(true, margin=true.margin * math.inf),
         replace(true, curvatures=(true.curvatures[0], -true.curvatures[1])),
+        replace(true, curvatures=tuple(1.01 * lam for lam in true.curvatures)),  # of which nothing is proved
         replace(true, walls=torch.ones_like(point.delta)),  # there is no box
     ]
     for multipliers in forged:
-        assert (proven_radii(margins, multipliers, point, floor) == 0).all()
-    assert (proven_radii(margins, true, point, 0.0) == 0).all()
-    assert (proven_radii(margins, true, point.moved(math.nan, point), floor) == 0).all()
+        assert (proven_radii(margins, multipliers, point, proved) == 0).all()
+    assert (proven_radii(margins, true, point, replace(proved, floor=0.0)) == 0).all()
+    assert (proven_radii(margins, true, point.moved(math.nan, point), proved) == 0).all()
 
 
 def smallest(weights, curvatures):
@@ -241,7 +242,7 @@ def test_too_much_curvature_is_refused_and_what_is_proved_is_true(rng):
 def test_the_networks_own_curvatures_are_proved(rng):
     for _ in range(5):
         chain = Chain.of(dense(rng, 6, 9, 8, 7, 3))
-        curvatures = Curvatures.of(chain)
+        curvatures = of_network(chain)
         weights = [each.matrix.numpy() for each in chain.maps]
         assert 0 < curvatures.floor <= smallest(weights, [float(lam) for lam in curvatures.values])
         norms = [np.linalg.norm(W, 2) for W in weights]

@@ -8,7 +8,8 @@ from torch import Tensor
 
 from brittle.certificates.base import Question
 from brittle.certificates.deep_dual.chain import Chain, Margins
-from brittle.certificates.deep_dual.curvatures import Curvatures
+from brittle.certificates.deep_dual.curvatures import of_network
+from brittle.certificates.deep_dual.definite import Curvatures
 from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii
 from brittle.certificates.deep_dual.lagrangian import Multipliers
 from brittle.certificates.deep_dual.refine import DenseLayers, refined
@@ -43,7 +44,7 @@ class DeepDual:
         chain = Chain.of(as_layered(network, f"method {method}"))
         steps = STEPS * (BOXED if boxed else 1) * (REFINED if refined else 1)
         dense = DenseLayers.of(chain) if refined and sum(chain.widths) <= SMALL else None
-        return cls(chain, Curvatures.of(chain), steps, boxed, dense)
+        return cls(chain, of_network(chain), steps, boxed, dense)
 
     def radius(self, question: Question) -> float:
         """No flip of the question's ball is closer."""
@@ -74,7 +75,7 @@ class DeepDual:
         start = first_multipliers(margins, self.curvatures.values, flip, mu)
         multipliers, point = ascend(margins, start, flip, self.steps)
         point = minimiser(margins, multipliers, point, POLISH, ACCURATE)
-        radii = proven_radii(margins, multipliers, point, self.curvatures.floor)
+        radii = proven_radii(margins, multipliers, point, self.curvatures)
         return radii if self.dense is None else self._refined(self.dense, margins, multipliers, radii, ball)
 
     def _refined(

@@ -1,7 +1,6 @@
 """λ of a network: as much curvature as its Hessian bears, the same for all examples."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -9,7 +8,7 @@ from scipy.sparse import linalg as sparse_linalg
 from torch import Tensor
 
 from brittle.certificates.deep_dual.chain import Chain
-from brittle.certificates.deep_dual.definite import chain_floor, cholesky_floor
+from brittle.certificates.deep_dual.definite import Curvatures, chain_floor, cholesky_floor
 from brittle.certificates.deep_dual.lagrangian import Point, hessian
 from brittle.certificates.scales import Array
 
@@ -20,22 +19,12 @@ HALVINGS = 7
 RETREAT = 0.98  # of the stretch, if its proof fails
 
 
-@dataclass(frozen=True, eq=False)
-class Curvatures:
-    """λ_k of every layer, () each, with H ⪰ floor·diag(I, λ_1, ..., λ_K) proved; 0: nothing is."""
-
-    values: tuple[Tensor, ...]
-    floor: float
-
-    @classmethod
-    def of(cls, chain: Chain) -> "Curvatures":
-        """λ_k = s^{k-1}/(‖W_1‖²···‖W_k‖²) with the largest s that is proved, at least the chain's own."""
-        plain = [1 / product**2 for product in np.cumprod([norm or 1.0 for norm in chain.norms])]
-        last = [*plain[:-1], plain[-1] * LAST]
-        floor = chain_floor(chain.norms, last)
-        if len(plain) == 1 or sum(chain.widths) > LARGEST:
-            return cls(_tensors(last), floor)
-        return _stretched(chain, plain) or cls(_tensors(last), floor)
+def of_network(chain: Chain) -> Curvatures:
+    """λ_k = s^{k-1}/(‖W_1‖²···‖W_k‖²) with the largest s that is proved; where none is, what the norms prove."""
+    plain = [1 / product**2 for product in np.cumprod([norm or 1.0 for norm in chain.norms])]
+    last = [*plain[:-1], plain[-1] * LAST]
+    found = _stretched(chain, plain) if len(plain) > 1 and sum(chain.widths) <= LARGEST else None
+    return found or Curvatures(_tensors(last), chain_floor(chain.norms, last))
 
 
 def _stretched(chain: Chain, plain: list[float]) -> Curvatures | None:

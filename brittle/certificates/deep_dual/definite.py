@@ -5,15 +5,25 @@ V_k = Λ_k^½ W_k Λ_{k-1}^-½. The chain's proof knows only ceilings over ‖V_
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from torch import Tensor
 
 from brittle.certificates.local import gamma
 from brittle.certificates.scales import Array
 from brittle.certificates.symmetric import factor
 
 SHARE = 0.9  # of the smallest eigenvalue that is estimated: the rest pays for the estimate's rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Curvatures:
+    """λ_k of every layer, () or (width_k,), and a σ that one of the functions here proved for them; 0: none."""
+
+    values: tuple[Tensor, ...]
+    floor: float
 
 
 def chain_floor(norms: Sequence[float], curvatures: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.certificates.deep_dual.chain import Margins
+from brittle.certificates.deep_dual.definite import Curvatures
 from brittle.certificates.deep_dual.lagrangian import Multipliers, Point
 from brittle.certificates.local import UNDERFLOW, UNIT, gamma
 from brittle.certificates.rounding import TINY
@@ -19,17 +20,18 @@ from brittle.certificates.scales import SQUARES
 MORE = 16  # roundings in a term, beside those of the sums
 
 
-def proven_radii(margins: Margins, multipliers: Multipliers, point: Point, floor: float) -> Tensor:
+def proven_radii(margins: Margins, multipliers: Multipliers, point: Point, proved: Curvatures) -> Tensor:
     """Radii (r,) below which no flip lies, in lengths of the margins; 0 where nothing is proved.
 
-    `floor` is a proved σ > 0 with H ⪰ σ·diag(I, λ_1, ..., λ_K) (see `definite`); the point is any point.
+    `proved` must be the multipliers' own curvatures, with H ⪰ σ·diag(I, λ_1, ..., λ_K) for a σ > 0; the point is any.
     """
-    values = proven_values(margins, multipliers, point, floor)
+    values = proven_values(margins, multipliers, point, proved)
     return torch.where(values > TINY, (2 * values).clamp(min=0).sqrt() * (1 - 8 * UNIT), 0.0)
 
 
-def proven_values(margins: Margins, multipliers: Multipliers, point: Point, floor: float) -> Tensor:
+def proven_values(margins: Margins, multipliers: Multipliers, point: Point, proved: Curvatures) -> Tensor:
     """Floors (r,) under min L in real arithmetic, -inf where the multipliers are not feasible."""
+    floor = proved.floor if multipliers.curvatures is proved.values else 0.0
     z, off = _inputs(margins, point)
     value, slip = _value(margins, multipliers, point, z, off)
     if margins.walls is not None and multipliers.walls is not None:

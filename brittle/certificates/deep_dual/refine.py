@@ -13,13 +13,14 @@ import torch
 from scipy.optimize import minimize
 
 from brittle.certificates.deep_dual.chain import Chain, Margins
-from brittle.certificates.deep_dual.definite import cholesky_floor
+from brittle.certificates.deep_dual.definite import Curvatures, cholesky_floor
 from brittle.certificates.deep_dual.lagrangian import Multipliers, Point
 from brittle.certificates.scales import Array
 from brittle.certificates.symmetric import factor, solve
 
 LEVELS = (1e-1, 1e-2, 1e-3)  # of the barrier, in shares of the bound
 OPTIONS = {"maxiter": 60, "maxfun": 90, "maxcor": 20}  # on each
+WANTED = (1e-2, 1e-3, 1e-4, 1e-6)  # floors under the Hessian, tried in turn
 FAR = 1e10  # the loss where P is not definite
 
 
@@ -115,8 +116,8 @@ class Problem:
         )
 
 
-def refined(layers: DenseLayers, margins: Margins, start: Multipliers) -> tuple[Multipliers, Point, float]:
-    """Better multipliers for one rival, with a point and a proved floor (0: none)."""
+def refined(layers: DenseLayers, margins: Margins, start: Multipliers) -> tuple[Multipliers, Point, Curvatures]:
+    """Better multipliers for one rival, with a point and what is proved of their curvatures."""
     walls = np.zeros(len(margins.x)) if start.walls is None else start.walls[0].numpy()
     problem = Problem(layers, margins, walls)
     count = int(layers.ends[-1])
@@ -151,7 +152,7 @@ def _unpacked(variables: Array, count: int) -> tuple[Array, Array, Array, float]
     return lam, alpha, beta, float(variables[-1])
 
 
-def _judgeable(problem: Problem, start: Multipliers, variables: Array) -> tuple[Multipliers, Point, float]:
+def _judgeable(problem: Problem, start: Multipliers, variables: Array) -> tuple[Multipliers, Point, Curvatures]:
     """The multipliers as tensors, the point where L is least, and a floor under its Hessian."""
     layers = problem.layers
     lam, alpha, beta, mu = _unpacked(variables, int(layers.ends[-1]))
@@ -159,15 +160,16 @@ def _judgeable(problem: Problem, start: Multipliers, variables: Array) -> tuple[
     h = np.zeros_like(lam) if at is None else at.h
     delta = (lam * h - beta)[: layers.ends[1]] @ layers.weights[0] - problem.walls
     parts = layers.split(lam)
+    floors = (cholesky_floor(layers.weights, parts, wanted) for wanted in WANTED)
+    curvatures = Curvatures(tuple(map(torch.from_numpy, parts)), next(filter(None, floors), 0.0))
     multipliers = Multipliers(
-        tuple(map(torch.from_numpy, parts)),
+        curvatures.values,
         _rows(layers.split(alpha)),
         _rows(layers.split(beta)),
         torch.tensor([mu], dtype=torch.float64),
         start.walls,
     )
-    floors = (cholesky_floor(layers.weights, parts, wanted) for wanted in (1e-2, 1e-3, 1e-4, 1e-6))
-    return multipliers, Point(torch.from_numpy(delta)[None], _rows(layers.split(h))), next(filter(None, floors), 0.0)
+    return multipliers, Point(torch.from_numpy(delta)[None], _rows(layers.split(h))), curvatures
 
 
 def _rows(parts: Sequence[Array]) -> tuple[torch.Tensor, ...]:
