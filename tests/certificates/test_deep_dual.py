@@ -95,11 +95,12 @@ def test_with_a_box_only_flips_in_it_count(make, rng):
         assert found.lower[0] >= free.lower[0] * (1 - 1e-2)
 
 
-def test_the_box_lengthens_the_radius_by_what_it_cuts_off():
+@pytest.mark.parametrize("side", [1, -1], ids=["low", "high"])
+def test_the_box_lengthens_the_radius_by_what_it_cuts_off(side):
     """f = x₁ + ½x₂ + .88 at 0 vanishes next at (-.704, -.352), and in the box |x| ≤ .6 at (-.6, -.56)."""
     one, zero = torch.eye(2).double(), torch.zeros(2).double()
     last = Dense(torch.tensor([[1.0, 0.5]]).double(), torch.tensor([0.88 - 7.5]).double())
-    network = Deep((Dense(one, zero + 5), Dense(one, zero), last))
+    network = Deep((Dense(side * one, zero + 5), Dense(one, zero), last))
     data = Data(torch.zeros(1, 2).double(), torch.ones(1).double())
     free, boxed = (bounded(part, network, data, bounds=BOX, cap=2.0) for part in (Dual(), Dual(boxed=True)))
     assert float(free.lower[0]) == pytest.approx(math.hypot(0.704, 0.352), rel=1e-3)
