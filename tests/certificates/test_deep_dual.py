@@ -159,7 +159,7 @@ def test_the_judge_stays_below_the_formula_in_rational_arithmetic(widths, rng):
 
 
 def test_the_first_multipliers_are_the_closed_form_and_steps_improve_on_it(rng):
-    """λ, β = p(μG + λz)₊ and α = (1 - p)(μG + λ|z|)₊ with a dense H, as published for this bound."""
+    """λ, β = p(μG + λz)₊ and α = (1 - p)(μG + λ|z|)₊ and a dense H, written out."""
     network = dense(rng, 6, 8, 7, 3)
     data = labelled(network, drawn(rng, 1, 6))
     margins, multipliers, _, curvatures = solved(network, data.X[0], data.y[0], steps=0)
