@@ -25,12 +25,15 @@ ERRORS = (Contradiction, ArithmeticError, AssertionError, ValueError, RuntimeErr
 LARGEST = 1.7e308  # of a drawn number
 DIRECTIONS = 3  # at random, beside the neurons' own and the axes
 SHELLS = (1 - 2.0**-30, 0.9, 0.5, 0.1, 1e-3, 1e-9)  # shares of a deep network's claim at which it is evaluated
-DEEP: dict[str, Certificate] = {"lipschitz, spectral": Lipschitz("spectral"), "relaxation": Relaxation()}
+DEEP: dict[str, Certificate] = {
+    "lipschitz, spectral": Lipschitz("spectral"),
+    "relaxation": Relaxation(),
+    "dual": Dual(),
+    "dual, refined": Dual(refined=True),
+}
 TWO: dict[str, Certificate] = DEEP | {
     "lipschitz, sum": Lipschitz("sum"),
     "lipschitz, local": Lipschitz("local"),
-    "dual": Dual(),
-    "dual, refined": Dual(refined=True),
     "exact": Exact(gap=1e-6, seconds=0.2),
 }
 

@@ -1,10 +1,11 @@
-"""The dual bound of a two-layer network at one dual point per example."""
+"""The dual bound at one dual point per example and rival."""
 
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
 from brittle.certificates.base import Certificate, LowerBound
+from brittle.certificates.deep_dual import DeepDual
 from brittle.certificates.dual_bound import initial_kinds, never_flips
 from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.example import Enclosure, Example
@@ -17,13 +18,20 @@ from brittle.networks import Network
 
 @dataclass(frozen=True)
 class Dual(Certificate):
-    """Curvatures in closed form, before and after trimming; `refined` follows the barrier's path to the best ones."""
+    """Two layers: curvatures in closed form, before and after trimming; `refined` follows the barrier's path to others.
+
+    More layers: one curvature for each layer, and `refined` one for each neuron of a small network. With `boxed` only
+    flips inside the box count (`bounds` of `bound`): lower bounds are higher, and hold there alone.
+    """
 
     name: ClassVar[str] = "dual"
 
     refined: bool = field(default=False, metadata=option("Better bounds, a few times slower."))
+    boxed: bool = field(default=False, metadata=option("Flips outside --bounds do not count.", "--boxed"))
 
     def prepare(self, network: Network) -> LowerBound:
+        if self.boxed or network.depth != 2:
+            return DeepDual.of(network, self.name, self.refined, self.boxed).enclose
         return partial(self._enclose, TwoLayerMargins.of(network, self.name))
 
     def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from brittle.certificates import PARTS, Bounds, Certificate
+from brittle.certificates import PARTS, Bounds, Certificate, Dual
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.models import NetworkArgument, with_networks
 from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.ending import Ending
-from brittle.common.errors import require_count
+from brittle.common.errors import require, require_count
 from brittle.settings import Data, load_data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -45,6 +45,8 @@ def certify(
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
+    unboxed = bounds is None and isinstance(method, Dual) and method.boxed
+    require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
     network, data = network_file.load(), load_data(data_file)
     data = _first(data.test if test else data, examples)
     with watching(called(method)) as watch:

@@ -1,10 +1,10 @@
 """Radii and proofs by other means: every activation region in turn, and rational arithmetic."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
@@ -12,6 +12,7 @@ from scipy.optimize import nnls
 from brittle.certificates.dual_bound import DualPoint, Kind, feasible_slopes
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.scales import Array
+from brittle.networks import Layered
 
 Vector = list[Fraction]
 Matrix = list[Vector]
@@ -162,7 +163,7 @@ def _inverse_form(A: Matrix, p: Vector) -> Fraction | None:
     return form
 
 
-def _rows(values: Array) -> Matrix:
+def _rows(values: Iterable[Array]) -> Matrix:
     return [_exact(row) for row in values]
 
 
@@ -172,3 +173,73 @@ def _exact(values: Array) -> Vector:
 
 def _dot(left: Vector, right: Vector) -> Fraction:
     return sum((i * j for i, j in zip(left, right, strict=True)), Fraction(0))
+
+
+def brute_force_deep_radius(network: Layered, x: Array, y: Any, box: tuple[Any, Any] | None = None) -> float:
+    """min ‖δ‖ with margin(x + δ) ≤ 0, x + δ in the box: every activation pattern of every layer in turn."""
+    *hidden, (V, c) = [(layer.matrix.numpy(), layer.offset.numpy()) for layer in network.layers]
+    rows, heights = (float(y) * V, float(y) * c) if len(V) == 1 else (V[y] - np.delete(V, y, 0), c[y] - np.delete(c, y))
+    walls = (np.zeros((0, len(x))), np.zeros(0))
+    if box is not None:
+        walls = np.vstack([np.eye(len(x)), -np.eye(len(x))]), np.concatenate([box[0] - x, x - box[1]])
+    return min(
+        _least_distance(np.vstack([G, -slope @ A]), np.append(h, slope @ a + height))
+        for A, a, G, h in _regions(hidden, np.eye(len(x)), x, *walls)
+        for slope, height in zip(rows, heights, strict=True)
+    )
+
+
+def _regions(
+    layers: Sequence[tuple[Array, Array]], A: Array, a: Array, G: Array, h: Array
+) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Every pattern as (A, a, G, h): the last hidden layer is Aδ + a where Gδ ≥ h."""
+    if not layers:
+        yield A, a, G, h
+        return
+    (W, b), *rest = layers
+    A, a = W @ A, W @ a + b
+    for pattern in product((-1.0, 1.0), repeat=len(W)):
+        signs = np.array(pattern)
+        on = (signs > 0)[:, None]
+        region = np.vstack([G, signs[:, None] * A]), np.concatenate([h, -signs * a])
+        if np.isfinite(_least_distance(*region)):
+            yield from _regions(rest, on * A, on[:, 0] * a, *region)
+
+
+def exact_deep_value(
+    weights: Sequence[Array],
+    biases: Sequence[Array],
+    c: Array,
+    c0: float,
+    x: Array,
+    curvatures: Sequence[Array],
+    signs: Sequence[Array],
+    lines: Sequence[Array],
+    margin: float,
+) -> Fraction | None:
+    """F of a dual point from the formula, every number a fraction; None unless the Hessian is positive definite.
+
+    F = μc_0 + β_1·(W_1x + b_1) + Σ_{k≥2} β_k·b_k - ½qᵀH⁻¹q, H and q written out.
+    """
+    matrices, shifts, last, point = [_rows(W) for W in weights], _rows(biases), _exact(c), _exact(x)
+    lam, alpha, beta, mu = _rows(curvatures), _rows(signs), _rows(lines), Fraction(margin)
+    offsets = [[_dot(w, point) + b for w, b in zip(matrices[0], shifts[0], strict=True)], *shifts[1:]]
+    starts = np.cumsum([0, len(x), *map(len, biases)])
+    size = int(starts[-1])
+    H, q = [[Fraction(0)] * size for _ in range(size)], [Fraction(0)] * size
+    for i in range(len(x)):
+        H[i][i] = Fraction(1)
+    value = mu * Fraction(c0)
+    for k, W in enumerate(matrices):
+        value += _dot(beta[k], offsets[k])
+        for j, row in enumerate(W):
+            here = int(starts[k + 1]) + j
+            H[here][here] = 2 * lam[k][j]
+            q[here] += -alpha[k][j] - beta[k][j] - lam[k][j] * offsets[k][j]
+            q[here] += mu * last[j] if k == len(matrices) - 1 else 0
+            for i, w in enumerate(row):
+                there = int(starts[k]) + i
+                H[here][there] = H[there][here] = -lam[k][j] * w
+                q[there] += w * beta[k][j]
+    form = _inverse_form(H, q)
+    return None if form is None else value - form / 2

@@ -66,12 +66,23 @@ def test_a_table_without_json_and_a_picture(files, capsys):
     assert (folder / "sandwich.svg").read_text().startswith("<?xml")
 
 
+def test_a_box_is_used_by_the_bounds_if_they_are_asked_to(files, capsys):
+    lower = []
+    for options in ([], ["--boxed"]):
+        code, output = run(files, capsys, "--bounds", "-9", "9", *options, "--json", "-")
+        assert code == 0
+        lower.append(json.loads(output.out)["lower"])
+    assert lower[1] != lower[0]
+    assert [value > 0 for value in lower[1]] == [value > 0 for value in lower[0]]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--method", "magic"], "--method is 'magic'"),
         (["--method", "dual", "--gap", "1e-3"], "--gap does not belong to the method dual, which takes --refined"),
         (["--method", "exact", "--gap", "0"], "gap is 0"),
+        (["--boxed"], "--boxed is given without a box; pass --bounds LOW HIGH"),
         (["--plot", "picture.jpg"], "--plot is picture.jpg"),
         (["--examples", "0"], "--examples is 0"),
         (["--cap", "-2"], "cap is -2"),

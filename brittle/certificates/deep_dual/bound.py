@@ -1,0 +1,87 @@
+"""The dual bound for networks of any depth: from an example to a radius."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from brittle.certificates.deep_dual.chain import Chain, Margins
+from brittle.certificates.deep_dual.curvatures import of_network
+from brittle.certificates.deep_dual.definite import Curvatures
+from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii
+from brittle.certificates.deep_dual.lagrangian import Multipliers
+from brittle.certificates.deep_dual.refine import DenseLayers, refined
+from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
+from brittle.certificates.example import Enclosure, Example
+from brittle.common.errors import required
+from brittle.networks import Network, as_layered
+
+STEPS = 50  # of the solver
+BOXED = 2  # times as many with a box, which is slower to settle
+REFINED = 4  # times as many where curvatures are refined
+SMALL = 800  # neurons of a network whose curvatures are refined one by one
+POLISH = 60  # steps of conjugate gradients, at most
+ACCURATE = 1e-6  # of ‖δ‖: what is lost of the bound is about its square
+
+
+@dataclass(frozen=True, eq=False)
+class DeepDual:
+    """What all examples share: the hidden layers in their units, and λ with the proof that H is definite.
+
+    steps: of the solver; boxed: flips outside the example's box do not count; dense: the layers as matrices, where λ
+    is refined for every neuron.
+    """
+
+    chain: Chain
+    curvatures: Curvatures
+    steps: int
+    boxed: bool
+    dense: DenseLayers | None
+
+    @classmethod
+    def of(cls, network: Network, method: str, refined: bool, boxed: bool) -> "DeepDual":
+        chain = Chain.of(as_layered(network, f"method {method}"))
+        steps = STEPS * (BOXED if boxed else 1) * (REFINED if refined else 1)
+        dense = DenseLayers.of(chain) if refined and sum(chain.widths) <= SMALL else None
+        return cls(chain, of_network(chain), steps, boxed, dense)
+
+    def enclose(self, example: Example, enclosure: Enclosure) -> Enclosure:
+        """With the proof that no flip of the ball is closer."""
+        box = (
+            required(example.box, "boxed is True without a box; pass bounds=(lowest, highest)") if self.boxed else None
+        )
+        margins = self.chain.around(example.x, enclosure.ball, example.y, box)
+        ball = math.ldexp(enclosure.ball, -margins.exponent)
+        return enclosure.proven(math.ldexp(min(self._radius(margins, ball), ball), margins.exponent))
+
+    def _radius(self, margins: Margins, ball: float) -> float:
+        """The nearest rival first: what it leaves open need not be closed for others."""
+        radii = proven_quotients(margins)
+        if not bool((radii < ball).any()):
+            return ball
+        flips, _ = first_order_flips(margins)
+        nearest = torch.where(radii < ball, flips.delta.norm(dim=1), torch.inf).argmin()[None]
+        radii[nearest] = torch.maximum(radii[nearest], self.radii(margins.of(nearest), ball))
+        ball = min(float(radii[nearest]), ball)
+        rest = (radii < ball).nonzero()[:, 0]
+        if len(rest):
+            radii[rest] = torch.maximum(radii[rest], self.radii(margins.of(rest), ball))
+        return float(radii.min())
+
+    def radii(self, margins: Margins, ball: float) -> Tensor:
+        """Proved radii, one for each rival of the margins, in their lengths."""
+        flip, mu = first_order_flips(margins)
+        start = first_multipliers(margins, self.curvatures.values, flip, mu)
+        multipliers, point = ascend(margins, start, flip, self.steps)
+        point = minimiser(margins, multipliers, point, POLISH, ACCURATE)
+        radii = proven_radii(margins, multipliers, point, self.curvatures)
+        return radii if self.dense is None else self._refined(self.dense, margins, multipliers, radii, ball)
+
+    def _refined(
+        self, dense: DenseLayers, margins: Margins, multipliers: Multipliers, radii: Tensor, ball: float
+    ) -> Tensor:
+        for rival in (radii < ball).nonzero():
+            finer = refined(dense, margins.of(rival), multipliers.of(rival))
+            radii[rival] = torch.maximum(radii[rival], proven_radii(margins.of(rival), *finer))
+        return radii
