@@ -20,6 +20,8 @@ from brittle import InputError
 from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO, Budget
 from brittle.settings import load_data
 
+pytestmark = pytest.mark.xdist_group("limits")  # one worker makes what the tests share
+
 SECONDS = 240
 GROWTH = 2**30
 OPEN = """
