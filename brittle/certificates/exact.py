@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import torch
 
 from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.deep_exact import proven_radius
+from brittle.certificates.layers import Layers
 from brittle.certificates.pairs import Rival, TwoLayerMargins
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.rounding import never_flips
+from brittle.certificates.scales import Array
 from brittle.certificates.tree import Tree
 from brittle.common.errors import require_between, require_positive
 from brittle.networks import Network
@@ -33,12 +37,25 @@ class Exact(Certificate):
         return self.gap * (1 + 1e-6)
 
     def prepare(self, network: Network) -> Claim:
+        if network.depth is not None and network.depth > 2:
+            layers = Layers.of(network, self.method)
+            return lambda question: self._deep_claim(layers, question)
         margins = TwoLayerMargins.of(network, self.method)
         return lambda question: self._claim(margins, question)
 
     def _claim(self, margins: TwoLayerMargins, question: Question) -> float:
         deadline = time.perf_counter() + self.seconds
         return min((rival.unit * self._radius(rival, deadline) for rival in margins.rivals(question)), default=np.inf)
+
+    def _deep_claim(self, layers: Layers, question: Question) -> float:
+        deadline = time.perf_counter() + self.seconds
+        margins = layers.around(question.x, question.ball, question.y)
+
+        def shorten(directions: Array) -> float:
+            rows = directions.reshape(len(directions), len(question.x))
+            return question.shorten(torch.from_numpy(np.ascontiguousarray(rows)))
+
+        return proven_radius(margins, question.ball, bool(question.flip.any()), self.gap, deadline, shorten)
 
     def _radius(self, rival: Rival, deadline: float) -> float:
         local = rival.local

@@ -1,0 +1,284 @@
+"""The margin over one rival in one branch, as a problem in quadratic forms.
+
+The variables are ξ = (ε, h, 1) with the outputs h of the free neurons; every z and the margin f are linear forms in ξ,
+because neurons whose sign is settled are z itself, or 0. Flips of the branch satisfy, each with its multiplier,
+
+    f ≤ 0 (μ ≥ 0),   free: h(h-z) = 0 (λ), h(z-u) ≤ 0 (ρ ≥ 0), (z-h)(z-l) ≤ 0 (τ ≥ 0),   settled: (z-l)(z-u) ≤ 0 (σ ≥ 0).
+
+Each is a product (a·ξ)(b·ξ) of two forms. The Lagrangian ½‖ε‖² + Σ y (a·ξ)(b·ξ) - t is ½ξᵀSξ, S = S_0 + Σ y (abᵀ + baᵀ).
+The model's forms are floats; `slips` bound how far the network's own z and margin are from them at flips of the branch.
+"""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.deep_exact.ball import Ball
+from brittle.certificates.deep_exact.first_intervals import Intervals
+from brittle.certificates.local import UNDERFLOW, gamma
+from brittle.certificates.scales import Array, Exponents, exponents
+
+Signs = NDArray[np.int8]
+OFF, FREE, ON = -1, 0, 1
+NEGLIGIBLE = 1e-12  # of a neuron's size: what reaches less beyond its kink is settled, and the rest is a slip
+
+
+@dataclass(frozen=True, eq=False)
+class Root:
+    """The ball with every z in a unit of its own, and its free neurons in one list, layer by layer.
+
+    `signs` has one array per hidden layer; `lost` (per layer) is how far φ(z) of a settled neuron may be from z, or 0;
+    `places` says which neurons of each layer are in the list; low and high (n,) are their intervals.
+    """
+
+    ball: Ball
+    signs: tuple[Signs, ...]
+    lost: tuple[Array, ...]
+    places: tuple[NDArray[np.intp], ...]
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, ball: Ball, known: Intervals) -> "Root":
+        units = [_units(low, high) for low, high in zip(known.low, known.high, strict=True)]
+        ball = ball.in_units([*units, _margin_units(ball, units[-1])])
+        low = [np.ldexp(each, -unit) for each, unit in zip(known.low, units, strict=True)]
+        high = [np.ldexp(each, -unit) for each, unit in zip(known.high, units, strict=True)]
+        signs, lost = zip(*map(_settled, low, high, _sizes(ball, high)), strict=True)
+        places = tuple(np.flatnonzero(each == FREE) for each in signs)
+        flat = [np.concatenate([values[place] for values, place in zip(part, places, strict=True)]) for part in (low, high)]
+        return cls(ball, signs, lost, places, *flat)
+
+    @property
+    def branch(self) -> "Branch":
+        """The whole ball."""
+        return Branch(np.zeros(len(self.low), dtype=np.int8), self.low, self.high)
+
+    def by_layer(self, values: Array | Signs) -> list[NDArray[np.generic]]:
+        """Values of the listed neurons, layer by layer."""
+        return np.split(values, np.cumsum([len(place) for place in self.places])[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A part of the ball: signs (n,) of the root's free neurons, and intervals that hold at every flip in it."""
+
+    signs: Signs
+    low: Array
+    high: Array
+
+    def tightened(self, low: Array, high: Array) -> "Branch":
+        """With these intervals, and the signs that follow from them."""
+        settled = np.where(low >= 0, ON, np.where(high <= 0, OFF, FREE)).astype(np.int8)
+        return Branch(np.where(self.signs == FREE, settled, self.signs), low, high)
+
+    def split(self, neuron: int, sign: int) -> "Branch":
+        """The part in which the neuron has the sign."""
+        signs, low, high = self.signs.copy(), self.low.copy(), self.high.copy()
+        signs[neuron] = sign
+        low[neuron], high[neuron] = (max(low[neuron], 0.0), high[neuron]) if sign == ON else (low[neuron], 0.0)
+        return Branch(signs, low, high)
+
+
+class Multipliers(NamedTuple):
+    """μ and t, λ, ρ, τ (n,) of the free neurons, σ (k,) of the settled ones."""
+
+    mu: float
+    t: float
+    lam: Array
+    rho: Array
+    tau: Array
+    sigma: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """rows (1+n+k, p+n+1): f, z of the free neurons and z of the settled ones as forms in ξ; slips (1+n+k,) of them.
+
+    free (n,) and settled (k,) are places in the root's list, low and high (n+k,) the intervals in this order.
+    """
+
+    rows: Array
+    slips: Array
+    low: Array
+    high: Array
+    free: NDArray[np.intp]
+    settled: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, root: Root, branch: Branch, rival: int | None) -> "Problem":
+        """`rival` is a row of the last layer; without one the margin is -1, which forbids nothing."""
+        free, settled = np.flatnonzero(branch.signs == FREE), np.flatnonzero(branch.signs != FREE)
+        order = np.concatenate([free, settled])
+        rows, slips, f, f_slip = _forms(root, branch, rival)
+        rows, slips = np.vstack([f, rows[order]]), np.concatenate([[f_slip], slips[order]])
+        return cls(rows, slips, branch.low[order], branch.high[order], free, settled)
+
+    @property
+    def n(self) -> int:
+        return len(self.free)
+
+    @property
+    def k(self) -> int:
+        return len(self.settled)
+
+    @property
+    def p(self) -> int:
+        """The number of coordinates of ε."""
+        return self.rows.shape[1] - 1 - self.n
+
+    @property
+    def signed(self) -> NDArray[np.bool_]:
+        """Which multipliers must not be negative."""
+        found = np.ones(2 + 3 * self.n + self.k, dtype=bool)
+        found[1 : 2 + self.n] = False
+        return found
+
+    def within(self, branch: Branch) -> "Problem":
+        """The same signs with the branch's intervals."""
+        order = np.concatenate([self.free, self.settled])
+        return replace(self, low=branch.low[order], high=branch.high[order])
+
+    def placed(self, low: Array, high: Array, branch: Branch) -> Branch:
+        """The branch with intervals in this problem's order."""
+        new_low, new_high, order = branch.low.copy(), branch.high.copy(), np.concatenate([self.free, self.settled])
+        new_low[order], new_high[order] = low, high
+        return branch.tightened(new_low, new_high)
+
+    def multipliers(self, y: Array) -> Multipliers:
+        n = self.n
+        return Multipliers(float(y[0]), float(y[1]), *np.split(y[2:], [n, 2 * n, 3 * n]))
+
+    def lagrangian(self, y: Array, objective: float = 1.0) -> Array:
+        """S at the multipliers y; with `objective` 0 its linear part."""
+        n, p, m, Z = self.n, self.p, self.multipliers(y), self.rows[1:]
+        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
+        S = (Z.T * (2 * np.concatenate([m.tau, m.sigma]))) @ Z
+        S.flat[: p * (p + n + 2) : p + n + 2] += objective
+        mixed = (m.rho - m.lam - m.tau)[:, None] * Z[:n]
+        S[p : p + n] += mixed
+        S[:, p : p + n] += mixed.T
+        h = np.arange(p, p + n)
+        S[h, h] += 2 * m.lam
+        border = m.mu * self.rows[0] - np.concatenate([m.tau * l, m.sigma * (kl + ku)]) @ Z
+        border[p : p + n] += m.tau * l - m.rho * u
+        S[-1] += border
+        S[:, -1] += border
+        S[-1, -1] += 2 * (m.sigma @ (kl * ku) - m.t)
+        return np.asarray(S)
+
+    def gram(self, X: Array) -> Array:
+        """Products in X of the forms 1, f, h, z free, z settled."""
+        n, p = self.n, self.p
+        W = self.rows @ X
+        h, one = slice(p, p + n), slice(p + n, None)
+        own, to_h, to_one = W @ self.rows.T, W[:, h], W[:, one]
+        first = [X[one, one], to_one[:1].T, X[one, h], to_one[1:].T]
+        margin = [to_one[:1], own[:1, :1], to_h[:1], own[:1, 1:]]
+        outputs = [X[h, one], to_h[:1].T, X[h, h], to_h[1:].T]
+        inputs = [to_one[1:], own[1:, :1], to_h[1:], own[1:, 1:]]
+        return np.block([first, margin, outputs, inputs])
+
+    def left(self, G: Array) -> Array:
+        """The first forms of all constraints, from the rows of G, which are those of `gram`."""
+        one, h, z, k = self._parts(G)
+        return np.concatenate([one, -one, h, h, z - h, k - self.low[self.n :, None] * one])
+
+    def right(self, G: Array) -> Array:
+        """The second ones."""
+        n = self.n
+        one, h, z, k = self._parts(G)
+        l, u, ku = self.low[:n, None], self.high[:n, None], self.high[n:, None]
+        return np.concatenate([G[1:2], one, h - z, z - u * one, z - l * one, k - ku * one])
+
+    def _parts(self, G: Array) -> tuple[Array, Array, Array, Array]:
+        n = self.n
+        return G[:1], G[2 : 2 + n], G[2 + n : 2 + 2 * n], G[2 + 2 * n :]
+
+    def products(self, X: Array) -> Array:
+        """2a·Xb of every constraint, without the whole Gram matrix."""
+        n, p = self.n, self.p
+        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
+        W = self.rows @ X
+        own, one = (W * self.rows).sum(1), W[:, -1]
+        h, i = X.diagonal()[p : p + n], np.arange(n)
+        hz, h1, z, z1, k, k1 = W[1 + i, p + i], X[-1, p : p + n], own[1 : 1 + n], one[1 : 1 + n], own[1 + n :], one[1 + n :]
+        settled = k - (kl + ku) * k1 + kl * ku * X[-1, -1]
+        parts = [[one[0], -X[-1, -1]], h - hz, hz - u * h1, z - l * z1 - hz + l * h1, settled]
+        return 2 * np.concatenate(parts)
+
+
+def carried(values: Array, old: Problem, new: Problem, signs: Signs) -> Array:
+    """Multipliers of `old`, or their slacks, for a branch with more signs: σ is ρ of what is on, τ of what is off."""
+    n, table = old.n, np.zeros((4, len(signs)))
+    table[:3, old.free] = values[2 : 2 + 3 * n].reshape(3, n)
+    table[3, old.settled] = values[2 + 3 * n :]
+    table[3, old.free] = np.where(signs[old.free] == ON, table[1, old.free], table[2, old.free])
+    return np.concatenate([values[:2], table[:3, new.free].ravel(), table[3, new.settled]])
+
+
+def _forms(root: Root, branch: Branch, rival: int | None) -> tuple[Array, Array, Array, float]:
+    """Every listed z and the margin as forms in ξ, with their slips."""
+    ball, p, n = root.ball, root.ball.first.shape[1], int((branch.signs == FREE).sum())
+    signs, high, place = root.by_layer(branch.signs), root.by_layer(branch.high), p
+    reach = np.concatenate([np.zeros(p), np.maximum(branch.high[branch.signs == FREE], 0), [1.0]])
+    Z, slip = np.zeros((len(ball.a), p + n + 1)), ball.slips
+    Z[:, :p], Z[:, -1] = ball.first, ball.a
+    rows, slips = [], []
+    for layer, listed in enumerate(root.places):
+        rows.append(Z[listed])
+        slips.append(slip[listed])
+        sign = root.signs[layer].copy()
+        sign[listed] = signs[layer]
+        free, on = np.flatnonzero(sign == FREE), np.flatnonzero(sign == ON)
+        H, off, size = np.zeros_like(Z), root.lost[layer].copy(), np.zeros(len(Z))
+        H[on] = Z[on]
+        H[free, place + np.arange(len(free))] = 1
+        place += len(free)
+        off[on] += slip[on]
+        size[on] = np.linalg.norm(Z[on, :p], axis=1) * ball.reach + np.abs(Z[on]) @ reach
+        size[listed] = np.where(sign[listed] == FREE, np.maximum(high[layer], 0), size[listed])
+        W, b = ball.weights[layer], ball.biases[layer]
+        if layer + 1 == ball.depth:
+            if rival is None:
+                f = np.zeros(p + n + 1)
+                f[-1] = -1.0
+                return np.vstack(rows), np.concatenate(slips), f, 0.0
+            W, b = W[rival : rival + 1], b[rival : rival + 1]
+        Z = W @ H
+        Z[:, -1] += b
+        # The rows of W and b may carry one rounding of their own (a pair of classes).
+        slip = np.abs(W) @ off * (1 + gamma(len(off) + 2)) + UNDERFLOW * (1 + (size + off).sum())
+        slip = slip + gamma(len(off) + 6) * (np.abs(W) @ (size + off) + np.abs(b))
+    return np.vstack(rows), np.concatenate(slips), Z[0], float(slip[0])
+
+
+def _units(low: Array, high: Array) -> Exponents:
+    """The exponent of the larger end of every interval."""
+    found = exponents(np.maximum(np.abs(low), np.abs(high)))
+    return np.clip(found, -1000, 1000)
+
+
+def _margin_units(ball: Ball, units: Exponents) -> Exponents:
+    """The exponent of every margin's largest term in the ball."""
+    W, b = ball.weights[-1], ball.biases[-1]
+    terms = exponents(W) + units[None, :]
+    return np.clip(np.maximum(terms.max(1), exponents(b)), -1000, 1000)
+
+
+def _sizes(ball: Ball, high: list[Array]) -> list[Array]:
+    """What the terms of every z amount to in the ball."""
+    sizes = [np.abs(ball.a) + ball.range_1]
+    for W, b, h in zip(ball.weights[:-1], ball.biases[:-1], high[:-1], strict=True):
+        sizes.append(np.abs(W) @ np.maximum(h, 0) + np.abs(b))
+    return sizes
+
+
+def _settled(low: Array, high: Array, size: Array) -> tuple[Signs, Array]:
+    """Signs that hold in the whole ball, or nearly, and how far φ(z) may be from z, or 0, for that."""
+    tiny = NEGLIGIBLE * size + UNDERFLOW
+    signs = np.where(high <= tiny, OFF, np.where(low >= -tiny, ON, FREE)).astype(np.int8)
+    lost = np.where(signs == OFF, np.maximum(high, 0), np.where(signs == ON, np.maximum(-low, 0), 0.0))
+    return signs, lost
