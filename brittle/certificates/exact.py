@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from brittle.certificates.base import Certificate, Claim, Question
+from brittle.certificates.base import Certificate, Claim, Question, lengths
 from brittle.certificates.deep_exact import proven_radius
 from brittle.certificates.layers import Layers
 from brittle.certificates.pairs import Rival, TwoLayerMargins
@@ -55,7 +55,8 @@ class Exact(Certificate):
             rows = directions.reshape(len(directions), len(question.x))
             return question.shorten(torch.from_numpy(np.ascontiguousarray(rows)))
 
-        return proven_radius(margins, question.ball, bool(question.flip.any()), self.gap, deadline, shorten)
+        known = bool(question.flip.any()) and float(lengths(question.flip[None])) <= question.ball
+        return proven_radius(margins, question.ball, known, self.gap, lambda: time.perf_counter() > deadline, shorten)
 
     def _radius(self, rival: Rival, deadline: float) -> float:
         local = rival.local

@@ -138,3 +138,42 @@ def _exact(values):
 
 def _dot(left, right):
     return sum((i * j for i, j in zip(left, right, strict=True)), Fraction(0))
+
+
+def brute_force_deep_radius(weights, biases, x, y):
+    """inf ‖δ‖ over strict flips of a layered network: every activation region that is not empty, neuron by neuron."""
+    rows = [y * weights[-1][0]] if len(weights[-1]) == 1 else _over_rivals(weights[-1], y)
+    heights = [y * biases[-1][0]] if len(weights[-1]) == 1 else _over_rivals(biases[-1], y)
+    return min(
+        _shortest_in(weights[:-1], biases[:-1], row, height, x, np.inf) for row, height in zip(rows, heights, strict=True)
+    )
+
+
+def _over_rivals(outputs, y):
+    return [outputs[int(y)] - outputs[rival] for rival in range(len(outputs)) if rival != int(y)]
+
+
+def _shortest_in(weights, biases, row, height, x, best):
+    """Depth first: regions = signs of all neurons so far with the map that they make of δ; far ones are left out."""
+    regions = [([], [], weights[0], weights[0] @ x + biases[0], 0, np.zeros(0))]
+    while regions:
+        G, h, V, a, layer, signs = regions.pop()
+        if len(signs) == len(a):
+            on = signs > 0
+            if layer + 1 < len(weights):
+                W = weights[layer + 1][:, on]
+                regions.append((G, h, W @ V[on], W @ a[on] + biases[layer + 1], layer + 1, np.zeros(0)))
+                continue
+            slope, value = row[on] @ V[on], row[on] @ a[on] + height
+            if not slope.any() and value > -STRICT:
+                continue
+            G = np.array([*G, -slope])
+            if np.isfinite(_least_distance(G, np.array([*h, value + STRICT]))):
+                best = min(best, _least_distance(G, np.array([*h, value])))
+            continue
+        neuron = len(signs)
+        for sign in (-1.0, 1.0):
+            G_more, h_more = [*G, sign * V[neuron]], [*h, -sign * a[neuron]]
+            if _least_distance(np.array(G_more), np.array(h_more)) < best:
+                regions.append((G_more, h_more, V, a, layer, np.append(signs, sign)))
+    return best

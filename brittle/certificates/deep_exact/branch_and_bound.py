@@ -3,7 +3,6 @@
 import heapq
 import itertools
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -33,6 +32,7 @@ PRECISION = 1e-4  # of F, where the iterations end at the latest
 KEPT = 0.999  # of the gap in which flips need not be looked for; the rest pays for rounding
 AT_ROOT, IN_TREE = 8, 4  # linear pieces that a relaxed point is followed through
 
+Expired = Callable[[], bool]  # whether time is up
 Shorten = Callable[[Array], float]  # tries rows (k, dim) as attacks and returns the length of the shortest flip known
 
 
@@ -53,23 +53,23 @@ class Tree:
     """Grows until no flip is left that is shorter by the gap than the shortest known, or time is up.
 
     Flips ‖δ‖ ≤ radius matter, in the network's own unit; `flips` says that one of that length was known at the start.
+    `rivals` are those whose margin the first intervals do not settle.
     """
 
     root: Root
+    rivals: tuple[int, ...]
     radius: float
     flips: bool
     gap: float
-    deadline: float
+    expired: Expired
     shorten: Shorten
 
-    def grow(self, rivals: list[int]) -> float:
+    def grow(self, nodes: list[Node]) -> float:
         """The radius that is proved in the end."""
-        order = itertools.count()
-        open_: list[tuple[float, int, Node]] = []
-        closed = np.inf
-        for node in self._first_nodes(rivals):
-            heapq.heappush(open_, (node.floor, next(order), node))
-        while open_ and open_[0][0] < self._target().enough and time.perf_counter() < self.deadline:
+        order, closed = itertools.count(), np.inf
+        open_ = [(node.floor, next(order), node) for node in nodes]
+        heapq.heapify(open_)
+        while open_ and open_[0][0] < self._target().enough and not self.expired():
             _, _, node = heapq.heappop(open_)
             neuron = _loosest(node.solved)
             if neuron is None:
@@ -79,17 +79,17 @@ class Tree:
                 child = self._child(node, neuron, sign)
                 if child.solved.ending is not Ending.CLOSED:
                     heapq.heappush(open_, (child.floor, next(order), child))
-        return self._radius(min(closed, open_[0][0] if open_ else np.inf))
+        return self.radius_of(min(closed, open_[0][0] if open_ else np.inf))
 
-    def _first_nodes(self, rivals: list[int]) -> list[Node]:
+    def first_nodes(self) -> list[Node]:
+        """One for every rival that is not closed without branching."""
         root, branch, nodes = self.root, self.root.branch, []
         shared = Problem.of(root, branch, None)
         start = first_iterate(shared, root.ball.reach, 1.0)
         start = None if start is None else climb(shared, start, SHARED)
-        for rival in rivals:
-            margin = margin_at(root.ball, rival)
+        for rival in self.rivals:
             problem = Problem.of(root, branch, rival)
-            iterate = None if start is None else with_margin(shared, problem, start, margin)
+            iterate = None if start is None else with_margin(shared, problem, start, margin_at(root.ball, rival))
             solved = self._solve(branch, rival, iterate, 0.0)
             self._attack(solved, rival, AT_ROOT)
             if solved.ending is not Ending.CLOSED:
@@ -128,14 +128,15 @@ class Tree:
     def _target(self) -> Target:
         reach = self.root.ball.stretched(self._asked() / 2.0**self.root.ball.exponent)
         enough = 0.5 * reach**2 * (1 + 4 * UNIT)
-        return Target(reach, enough, min(PRECISION, 0.1 * self.gap), self.deadline)
+        return Target(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
 
     def _asked(self) -> float:
         """How far flips are looked for, by now."""
         shortest = self.shorten(np.zeros((0, 0)))
         return shortest * (1 - KEPT * self.gap) if self.flips or shortest < self.radius else self.radius
 
-    def _radius(self, floor: float) -> float:
+    def radius_of(self, floor: float) -> float:
+        """What a floor under ½‖ε‖² at all flips that are left means for ‖δ‖."""
         if floor >= self._target().enough:
             return self._asked()
         if not floor > 0:
@@ -144,20 +145,23 @@ class Tree:
         return math.ldexp(math.sqrt(2 * floor) / ball.span.stretch * (1 - 8 * UNIT), ball.exponent)
 
 
+def plant(margins: Margins, radius: float, flips: bool, gap: float, expired: Expired, shorten: Shorten) -> Tree | None:
+    """The tree before any node; None where intervals leave the floats."""
+    ball = Ball.of(margins, radius * (1 - KEPT * gap) if flips else radius)
+    known = first_intervals(ball)
+    if not all(np.isfinite(each).all() for each in (*known.low, *known.high)):
+        return None
+    floors = margin_floors(ball, known)
+    rivals = tuple(int(rival) for rival in np.argsort(floors) if not floors[rival] > 0)
+    return Tree(Root.of(ball, known), rivals, radius, flips, gap, expired, shorten)
+
+
 def proven_radius(
-    margins: Margins, radius: float, flips: bool, gap: float, deadline: float, shorten: Shorten
+    margins: Margins, radius: float, flips: bool, gap: float, expired: Expired, shorten: Shorten
 ) -> float:
     """No flip ‖δ‖ ≤ radius is shorter than this; `flips` says that one of that length is known."""
-    asked = radius * (1 - KEPT * gap) if flips else radius
-    ball = Ball.of(margins, asked)
-    known = first_intervals(ball)
-    floors = margin_floors(ball, known)
-    rivals = [int(rival) for rival in np.argsort(floors) if not floors[rival] > 0]
-    if not rivals:
-        return asked
-    if not all(np.isfinite(each).all() for each in (*known.low, *known.high)):
-        return 0.0
-    return Tree(Root.of(ball, known), radius, flips, gap, deadline, shorten).grow(rivals)
+    tree = plant(margins, radius, flips, gap, expired, shorten)
+    return 0.0 if tree is None else tree.grow(tree.first_nodes() if tree.rivals else [])
 
 
 def _loosest(solved: Solved) -> int | None:

@@ -7,7 +7,7 @@ In every iteration the judge is asked first: it proves a floor, and narrows inte
 the problem shrinks.
 """
 
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
@@ -43,12 +43,12 @@ class Iterate(NamedTuple):
 
 
 class Target(NamedTuple):
-    """Flips ‖ε‖ ≤ reach are asked about; a floor of `enough` under ½‖ε‖² closes the branch; when to give up."""
+    """Flips ‖ε‖ ≤ reach are asked about; a floor of `enough` under ½‖ε‖² closes the branch; `expired` says that time is up."""
 
     reach: float
     enough: float
     precision: float
-    deadline: float
+    expired: Callable[[], bool]
     patience: float = 0.05
 
 
@@ -151,8 +151,8 @@ def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
 def maximise(root: Root, branch: Branch, rival: int, iterate: Iterate, target: Target, floor: float) -> Solved:
     """Iterate until the branch is closed, or nothing more is to be had; `floor` is known already."""
     problem = Problem.of(root, branch, rival)
-    quiet, ending, here = 0, Ending.FAILED, None
-    for _ in range(MOST):
+    quiet, done, ending, here = 0, 0, Ending.OPEN, None
+    while done < MOST:
         verdict = examine(problem, iterate.y, target.reach)
         floor = max(floor, verdict.floor)
         if floor >= target.enough or verdict.empty:
@@ -162,28 +162,29 @@ def maximise(root: Root, branch: Branch, rival: int, iterate: Iterate, target: T
             smaller = Problem.of(root, narrowed, rival)
             moved = inherited(problem, smaller, iterate, narrowed.signs)
             if moved is None:
+                ending = Ending.FAILED
                 break
             branch, problem, iterate, quiet, here = narrowed, smaller, moved, 0, None
             continue
         old = _linearise(problem, iterate.y)
         if old is None:
+            ending = Ending.FAILED
             break
-        branch, problem = narrowed, problem.within(narrowed)
-        here = _bordered(problem, iterate.y, old)
+        branch, within = narrowed, problem.within(narrowed)
+        here, problem = _bordered(problem, within, iterate.y, old), within
         iterate = iterate._replace(y=_with_t(iterate.y, here.value - here.slack))
         advanced = _advance(problem, iterate, here)
         if advanced is None:
+            ending = Ending.FAILED
             break
         iterate, gap, lengths = advanced
-        quiet += 1
-        left = target.enough - floor
-        if gap < target.precision * max(abs(here.value), 0.01 * target.enough):
-            ending = Ending.OPEN
-            break
-        if (problem.n and gap < target.patience * left and quiet >= 2) or time.perf_counter() > target.deadline:
-            ending = Ending.OPEN
-            break
+        quiet, done = quiet + 1, done + 1
         if max(lengths) < 1e-4:
+            ending = Ending.FAILED
+            break
+        patience = target.patience * (target.enough - floor) if problem.n and quiet >= 2 else 0.0
+        precise = target.precision * max(abs(here.value), 0.01 * target.enough)
+        if gap < max(patience, precise) or target.expired():
             break
     return _result(root, branch, problem, iterate, floor, ending, here)
 
@@ -229,14 +230,14 @@ def _linearise(problem: Problem, y: Array, slack: float | None = None) -> _Linea
     return None if not slack > 0 else _join(S, L, inverse, x, value, slack)
 
 
-def _bordered(problem: Problem, y: Array, old: _Linearised) -> _Linearised:
+def _bordered(old: Problem, new: Problem, y: Array, at: _Linearised) -> _Linearised:
     """After new intervals, which change the last row of S only: the slack stays, t moves."""
-    S = problem.lagrangian(y)
-    x_old = old.minimiser
-    inverse = (old.inverse - np.outer(x_old, x_old) / (2 * old.slack))[:-1, :-1]
-    q, corner = S[:-1, -1], 0.5 * S[-1, -1] + y[1]
-    x = -inverse @ q
-    return _join(S, old.L[:-1, :-1], inverse, x, float(corner + 0.5 * q @ x), old.slack)
+    S = at.S.copy()
+    S[-1] = S[:, -1] = old.border(y, new, S)
+    inverse = (at.inverse - np.outer(at.minimiser, at.minimiser) / (2 * at.slack))[:-1, :-1]
+    x = -inverse @ S[:-1, -1]
+    value = 0.5 * float(S[-1, -1] + S[:-1, -1] @ x) + float(y[1])
+    return _join(S, at.L[:-1, :-1], inverse, x, value, at.slack)
 
 
 def _join(S: Array, L: Array, inverse: Array, x: Array, value: float, slack: float) -> _Linearised:
@@ -309,8 +310,7 @@ class _Newton(NamedTuple):
         if L is None:
             return None
         gap = _gap(now.X, at.S, now.w, now.y, signed)
-        left = problem.left(in_inverse)
-        products = 2 * problem.right(np.ascontiguousarray(left.T)).diagonal()
+        products = problem.products(at.inverse)
         return cls(problem, now, at, L, scale, products, inverse_y, gap, gap / (len(at.S) + int(signed.sum())))
 
     def direction(self, centring: float, affine: _Step | None = None) -> _Step:

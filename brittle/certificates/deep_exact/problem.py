@@ -154,20 +154,39 @@ class Problem:
     def lagrangian(self, y: Array, objective: float = 1.0) -> Array:
         """S at the multipliers y; with `objective` 0 its linear part."""
         n, p, m, Z = self.n, self.p, self.multipliers(y), self.rows[1:]
-        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
-        S = (Z.T * (2 * np.concatenate([m.tau, m.sigma]))) @ Z
+        curved = 2 * np.concatenate([m.tau, m.sigma])
+        if (curved >= 0).all():
+            Z = np.sqrt(curved)[:, None] * Z
+            S = Z.T @ Z  # one array times itself: half the work of a general product
+        else:
+            S = (Z.T * curved) @ Z
         S.flat[: p * (p + n + 2) : p + n + 2] += objective
-        mixed = (m.rho - m.lam - m.tau)[:, None] * Z[:n]
+        mixed = (m.rho - m.lam - m.tau)[:, None] * self.rows[1 : 1 + n]
         S[p : p + n] += mixed
         S[:, p : p + n] += mixed.T
         h = np.arange(p, p + n)
         S[h, h] += 2 * m.lam
-        border = m.mu * self.rows[0] - np.concatenate([m.tau * l, m.sigma * (kl + ku)]) @ Z
-        border[p : p + n] += m.tau * l - m.rho * u
-        S[-1] += border
-        S[:, -1] += border
-        S[-1, -1] += 2 * (m.sigma @ (kl * ku) - m.t)
+        linear, constant = self._linear_terms(m)
+        S[-1] += linear
+        S[:, -1] += linear
+        S[-1, -1] += constant
         return np.asarray(S)
+
+    def border(self, y: Array, moved: "Problem", S: Array) -> Array:
+        """The last row of S at y after the intervals became those of `moved`: no other row has intervals in it."""
+        m = self.multipliers(y)
+        (old, old_constant), (new, constant) = self._linear_terms(m), moved._linear_terms(m)
+        row = S[-1] + (new - old)
+        row[-1] += (new - old)[-1] + constant - old_constant
+        return np.asarray(row)
+
+    def _linear_terms(self, m: Multipliers) -> tuple[Array, float]:
+        """The form, and twice the constant, that the linear parts of all constraints add up to."""
+        n, p = self.n, self.p
+        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
+        linear = m.mu * self.rows[0] - np.concatenate([m.tau * l, m.sigma * (kl + ku)]) @ self.rows[1:]
+        linear[p : p + n] += m.tau * l - m.rho * u
+        return linear, 2 * float(m.sigma @ (kl * ku) - m.t)
 
     def gram(self, X: Array) -> Array:
         """Products in X of the forms 1, f, h, z free, z settled."""
