@@ -106,7 +106,9 @@ def measure(case: Case, network: Deep, test: Data, points: int, limit: float) ->
     method = Staged(GAP, limit)
     found = method.bound(network, data)
     roots, times = torch.tensor(method.roots), torch.tensor(method.times)
-    print(f"\n{case.name}: accuracy {network.accuracy(test.X, test.y):.3f}, mean radius {float(found.upper.mean()):.4g}")
+    print(
+        f"\n{case.name}: accuracy {network.accuracy(test.X, test.y):.3f}, mean radius {float(found.upper.mean()):.4g}"
+    )
     for name, lower, seconds in (
         ("CROWN", relaxed.lower, relaxed.seconds),
         ("root", roots, times[:, 0]),

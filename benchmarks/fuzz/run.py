@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import torch
 
-from benchmarks.fuzz import far, ordinary
+from benchmarks.fuzz import deep, far, ordinary
 
 Found = TypeVar("Found")
 
@@ -23,6 +23,14 @@ def run_far(cases: int, seed: int = 0, jobs: int = 1) -> far.FarTally:
     """Networks at far scales, at least so many cases."""
     total = far.FarTally()
     for each in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
+        total.add(each)
+    return total
+
+
+def run_deep(cases: int, seed: int = 0, jobs: int = 1) -> deep.DeepTally:
+    """Small deep networks against the enumeration of their regions, at least so many cases."""
+    total = deep.DeepTally()
+    for each in _examined(deep.examine, -(-cases // deep.POINTS), seed, jobs):
         total.add(each)
     return total
 

@@ -27,7 +27,7 @@ LONGEST = 2.0**1020  # no default cap is larger
 SHORTEST = 2.0**-1000  # no smaller radius is claimed: below, floats lose digits
 NOT_FINITE = "the margin is not finite in float64: rescale the network"
 ROUNDED = "rounding or underflow exceeds the margin: its sign at the example itself is not proved"
-UNPROVED = "the method proves no radius above 0 here: try exact (two layers) or relaxation"
+UNPROVED = "the method proves no radius above 0 here: try exact or relaxation"
 
 
 class Contradiction(RuntimeError):

@@ -1,4 +1,4 @@
-"""The radius itself, by branch and bound on the dual bound."""
+"""The radius itself, by branch and bound on a dual bound: that of two layers, or that of all layers."""
 
 import time
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from brittle.certificates.base import Certificate, Claim, Question, lengths
 from brittle.certificates.deep_exact import proven_radius
 from brittle.certificates.layers import Layers
 from brittle.certificates.pairs import Rival, TwoLayerMargins
+from brittle.certificates.relaxation import Relaxation
 from brittle.certificates.root import closed_form, first_iterate, initial_kinds, refine
 from brittle.certificates.rounding import never_flips
 from brittle.certificates.scales import Array
@@ -38,8 +39,8 @@ class Exact(Certificate):
 
     def prepare(self, network: Network) -> Claim:
         if network.depth is not None and network.depth > 2:
-            layers = Layers.of(network, self.method)
-            return lambda question: self._deep_claim(layers, question)
+            layers, relaxed = Layers.of(network, self.method), Relaxation().prepare(network)
+            return lambda question: self._deep_claim(layers, question) or relaxed(question)
         margins = TwoLayerMargins.of(network, self.method)
         return lambda question: self._claim(margins, question)
 

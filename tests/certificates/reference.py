@@ -36,6 +36,8 @@ def _least_distance(G, h):
     if (h[sizes == 0] > 0).any():
         return np.inf
     G, h = G[sizes > 0] / sizes[sizes > 0, None], h[sizes > 0] / sizes[sizes > 0]
+    if not len(h):
+        return 0.0
     scale = max(np.abs(h).max(), 1e-300)
     E = np.vstack([G.T, h / scale])
     target = np.zeros(len(E))
@@ -140,13 +142,18 @@ def _dot(left, right):
     return sum((i * j for i, j in zip(left, right, strict=True)), Fraction(0))
 
 
-def brute_force_deep_radius(weights, biases, x, y):
-    """inf ‖δ‖ over strict flips of a layered network: every activation region that is not empty, neuron by neuron."""
+def brute_force_deep_radius(weights, biases, x, y, limit=np.inf):
+    """inf ‖δ‖ over strict flips of a layered network, or the limit: every activation region, neuron by neuron."""
     rows = [y * weights[-1][0]] if len(weights[-1]) == 1 else _over_rivals(weights[-1], y)
     heights = [y * biases[-1][0]] if len(weights[-1]) == 1 else _over_rivals(biases[-1], y)
-    return min(
-        _shortest_in(weights[:-1], biases[:-1], row, height, x, np.inf) for row, height in zip(rows, heights, strict=True)
-    )
+    hidden = x
+    for W, b in zip(weights[:-1], biases[:-1], strict=True):
+        hidden = np.maximum(W @ hidden + b, 0)
+    if min(row @ hidden + height for row, height in zip(rows, heights, strict=True)) <= 0:
+        return 0.0
+    for row, height in zip(rows, heights, strict=True):
+        limit = _shortest_in(weights[:-1], biases[:-1], row, height, x, limit)
+    return limit
 
 
 def _over_rivals(outputs, y):

@@ -165,7 +165,7 @@ def proven_radius(
 
 
 def _loosest(solved: Solved) -> int | None:
-    """The free neuron whose constraints are farthest from met at the relaxed point, else the one with the widest kink."""
+    """The free neuron that is farthest from its graph at the relaxed point, else the one with the widest kink."""
     branch = solved.branch
     if not (branch.signs == FREE).any():
         return None

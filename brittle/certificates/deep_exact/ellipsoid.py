@@ -1,9 +1,9 @@
 """What the ellipsoid of short flips leaves of a neuron's input: intervals on the two rays of the ReLU's graph.
 
-The pair (h, z) of a neuron lies in an ellipse (·)ᵀG⁻¹(·) ≤ room around its values at the centre, and on the graph of φ: on
-the ray h = z ≥ 0, or on h = 0 ≥ z. With G = [[a, b], [b, c]], v = a - 2b + c and m = h - z at the centre, the first ray
-meets the ellipse in z + (c-b)m/v ± √(det G (v room - m²))/v, the second in z - (b/a)h ± √(det G (a room - h²))/a, and
-neither if its root is of a negative number.
+The pair (h, z) of a neuron lies in an ellipse (·)ᵀG⁻¹(·) ≤ room around its values at the centre, and on the graph of φ:
+on the ray h = z ≥ 0, or on h = 0 ≥ z. With G = [[a, b], [b, c]], v = a - 2b + c and m = h - z at the centre, the first
+ray meets the ellipse in z + (c-b)m/v ± √(det G (v room - m²))/v, the second in z - (b/a)h ± √(det G (a room - h²))/a,
+and a ray whose root is of a negative number does not meet it.
 """
 
 from typing import NamedTuple

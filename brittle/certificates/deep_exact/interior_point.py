@@ -1,8 +1,8 @@
 """The best multipliers of a deep problem: a primal-dual interior point (HKM direction, Mehrotra's corrector).
 
-Maximise t over multipliers y with S(y, t) ≻ 0 and y ≥ 0 where a sign is asked. On the central path X = νS⁻¹, w = ν/y satisfy
-2a·Xb + w = 0 for every constraint (a, b), and X₁₁ = ½ for t. With ΔX = κνS⁻¹ - X - sym(XΔS S⁻¹) - C and
-Δw = κν/y - w - wΔy/y - c/y (C and c are the corrector's products, κ the centring) these are linear equations MΔy = rhs.
+Maximise t over multipliers y with S(y, t) ≻ 0 and y ≥ 0 where a sign is asked. On the central path X = νS⁻¹ and w = ν/y
+satisfy 2a·Xb + w = 0 for every constraint (a, b), and X₁₁ = ½ for t. With ΔX = κνS⁻¹ - X - sym(XΔS S⁻¹) - C and
+Δw = κν/y - w - wΔy/y - c/y (C and c are the corrector's products, κ the centring) these are equations MΔy = rhs.
 In every iteration the judge is asked first: it proves a floor, and narrows intervals; signs that follow are settled and
 the problem shrinks.
 """
@@ -13,6 +13,7 @@ from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotri, dtrtrs
 
 from brittle.certificates.deep_exact.judge import examine
@@ -41,9 +42,16 @@ class Iterate(NamedTuple):
     X: Array
     w: Array
 
+    def moved(self, step: "_Step", dual: float, primal: float) -> "Iterate":
+        return Iterate(self.y + dual * step.y, self.X + primal * step.X, self.w + primal * step.w)
+
 
 class Target(NamedTuple):
-    """Flips ‖ε‖ ≤ reach are asked about; a floor of `enough` under ½‖ε‖² closes the branch; `expired` says that time is up."""
+    """Flips ‖ε‖ ≤ reach are asked about; a floor of `enough` under ½‖ε‖² closes the branch.
+
+    The iterations end at a duality gap of `precision`, in shares of F, or of `patience`, in shares of what is left to
+    prove, if no sign was settled lately; `expired` says that time is up.
+    """
 
     reach: float
     enough: float
@@ -196,8 +204,8 @@ def _result(
     if at is None:
         return Solved(branch, problem, iterate, floor, ending, np.zeros(p), looseness)
     m, h, z = problem.multipliers(iterate.y), at.minimiser[p : p + n], problem.rows[1 : 1 + n] @ at.minimiser
-    l, u = problem.low[:n], problem.high[:n]
-    looseness[problem.free] = m.lam * h * (h - z) + m.rho * h * (z - u) + m.tau * (z - h) * (z - l)
+    low, high = problem.ends[:2]
+    looseness[problem.free] = m.lam * h * (h - z) + m.rho * h * (z - high) + m.tau * (z - h) * (z - low)
     return Solved(branch, problem, iterate, floor, ending, at.minimiser[:p], looseness)
 
 
@@ -266,17 +274,17 @@ def _advance(problem: Problem, now: Iterate, at: _Linearised) -> tuple[Iterate, 
         return None
     affine = newton.direction(0.0)
     dual, primal = _lengths(now, at, X_factor, signed, affine, 1.0)
-    gap_after = _gap(now.X + primal * affine.X, at.S + dual * affine.S, now.w + primal * affine.w, now.y + dual * affine.y, signed)
+    ahead = now.moved(affine, dual, primal)
+    gap_after = _gap(ahead.X, at.S + dual * affine.S, ahead.w, ahead.y, signed)
     centring = float(np.clip((max(gap_after, 0.0) / newton.gap) ** 2, CENTRING, 1))
     if min(dual, primal) < 0.1:
         centring = max(centring, 0.5)
     step = newton.direction(centring, affine)
     dual, primal = _lengths(now, at, X_factor, signed, step, FRACTION)
-    moved = Iterate(now.y + dual * step.y, now.X + primal * step.X, now.w + primal * step.w)
-    return moved, newton.gap, (dual, primal)
+    return now.moved(step, dual, primal), newton.gap, (dual, primal)
 
 
-def _gap(X: Array, S: Array, w: Array, y: Array, signed: Array) -> float:
+def _gap(X: Array, S: Array, w: Array, y: Array, signed: NDArray[np.bool_]) -> float:
     return float((X * S).sum() + w[signed] @ y[signed])
 
 
@@ -352,7 +360,7 @@ def _products(problem: Problem, G: Array) -> tuple[Array, Array, Array]:
 
 
 def _lengths(
-    now: Iterate, at: _Linearised, X_factor: Array, signed: Array, step: _Step, fraction: float
+    now: Iterate, at: _Linearised, X_factor: Array, signed: NDArray[np.bool_], step: _Step, fraction: float
 ) -> tuple[float, float]:
     """How far y and S, and X and w, may go."""
     dual = _to_boundary(at.S, at.L, step.S, fraction, _positive(now.y, step.y, signed, fraction))
@@ -360,7 +368,7 @@ def _lengths(
     return dual, primal
 
 
-def _positive(values: Array, step: Array, signed: Array, fraction: float) -> float:
+def _positive(values: Array, step: Array, signed: NDArray[np.bool_], fraction: float) -> float:
     falling = signed & (step < 0)
     return min(1.0, fraction * float((values[falling] / -step[falling]).min(initial=np.inf)))
 

@@ -1,8 +1,9 @@
 """What a dual point of a deep problem proves, with every rounding error paid for. No solver's word is taken here.
 
-For multipliers of the right signs every flip of the branch has L(x) ≤ ½‖ε‖² + price, with x = (ε, h) and the Lagrangian L
-of `problem`; the price is what the slips of the forms can add up to. L is a quadratic with matrix Q. Scaled by powers of
-two, Q ⪰ σI is proved by a Cholesky factor LLᵀ of Q - (σ+ς)I that exists, ς exceeding the rounding in Q and in the factor.
+For multipliers of the right signs every flip of the branch has L(x) ≤ ½‖ε‖² + price, with x = (ε, h) and the
+Lagrangian L of `problem`; the price is what the slips of the forms can add up to. L is a quadratic with matrix Q.
+Scaled by powers of two, Q ⪰ σI is proved by a Cholesky factor LLᵀ of Q - (σ+ς)I that exists, where ς exceeds the
+rounding in Q and in the factor.
 At any x̃, with g = Qx̃ + q:
 
 - value: ½‖ε‖² ≥ F := L(x̃) - ‖g‖²/2σ - price at every flip;
@@ -129,24 +130,21 @@ def _gradient(
 ) -> tuple[Array, float]:
     """The scaled Qx + q, and a bound on the length of its error."""
     n, p = problem.n, problem.p
-    l, u, kl, ku = problem.low[:n], problem.high[:n], problem.low[n:], problem.high[n:]
+    low, high, k_low, k_high = problem.ends
     z, k, h = forms[1 : 1 + n], forms[1 + n :], x[p:]
-    by_z = np.concatenate([[m.mu], (m.rho - m.lam) * h + m.tau * (2 * z - h - l), m.sigma * (2 * k - kl - ku)])
-    by_h = m.lam * (2 * h - z) + m.rho * (z - u) - m.tau * (z - l)
+    free = (m.rho - m.lam) * h + m.tau * (2 * z - h - low)
+    by_z = np.concatenate([[m.mu], free, m.sigma * (2 * k - k_low - k_high)])
+    by_h = m.lam * (2 * h - z) + m.rho * (z - high) - m.tau * (z - low)
     g = by_z @ problem.rows[:, :-1]
     g[:p] += x[:p]
     g[p:] += by_h
     # The same sums of absolute values, and what the slips of z do to them.
     lam, size = np.abs(m.lam), np.abs(forms) + slips
-    size_z, size_k, size_h = size[1 : 1 + n], size[1 + n :], np.abs(h)
-    weight_z = np.concatenate(
-        [
-            [m.mu],
-            (m.rho + lam) * size_h + m.tau * (2 * size_z + size_h + np.abs(l)),
-            m.sigma * (2 * size_k + np.abs(kl) + np.abs(ku)),
-        ]
-    )
-    weight_h = lam * (2 * size_h + size_z) + m.rho * (size_z + np.abs(u)) + m.tau * (size_z + np.abs(l))
+    z, k, h = size[1 : 1 + n], size[1 + n :], np.abs(h)
+    low, high, k_low, k_high = map(np.abs, problem.ends)
+    free = (m.rho + lam) * h + m.tau * (2 * z + h + low)
+    weight_z = np.concatenate([[m.mu], free, m.sigma * (2 * k + k_low + k_high)])
+    weight_h = lam * (2 * h + z) + m.rho * (z + high) + m.tau * (z + low)
     moved_z = 2 * np.concatenate([[0.0], m.tau * slips[1 : 1 + n], m.sigma * slips[1 + n :]])
     moved_h = (lam + m.rho + m.tau) * slips[1 : 1 + n]
     share = gamma(len(forms) + 12)
@@ -157,18 +155,19 @@ def _gradient(
 
 def _value(problem: Problem, m: Multipliers, x: Array, forms: Array, slips: Array) -> float:
     """L(x) less all rounding."""
-    n, p = problem.n, problem.p
-    l, u, kl, ku = problem.low[:n], problem.high[:n], problem.low[n:], problem.high[n:]
+    n, p, half = problem.n, problem.p, 0.5 * x[: problem.p] @ x[: problem.p]
+    low, high, k_low, k_high = problem.ends
     f, z, k, h = forms[0], forms[1 : 1 + n], forms[1 + n :], x[p:]
-    total = 0.5 * x[:p] @ x[:p] + m.mu * f + m.lam @ (h * (h - z)) + m.rho @ (h * (z - u))
-    total += m.tau @ ((z - h) * (z - l)) + m.sigma @ ((k - kl) * (k - ku))
-    size, h = np.abs(forms) + slips, np.abs(h)
+    total = half + m.mu * f + m.lam @ (h * (h - z)) + m.rho @ (h * (z - high))
+    total += m.tau @ ((z - h) * (z - low)) + m.sigma @ ((k - k_low) * (k - k_high))
+    # The same sums of absolute values, and what the slips of z do to them.
+    low, high, k_low, k_high = map(np.abs, problem.ends)
+    size, h, lam, e, k_e = np.abs(forms) + slips, np.abs(h), np.abs(m.lam), slips[1 : 1 + n], slips[1 + n :]
     f, z, k = size[0], size[1 : 1 + n], size[1 + n :]
-    weight = 0.5 * x[:p] @ x[:p] + m.mu * f + np.abs(m.lam) @ (h * (h + z)) + m.rho @ (h * (z + np.abs(u)))
-    weight += m.tau @ ((z + h) * (z + np.abs(l))) + m.sigma @ ((k + np.abs(kl)) * (k + np.abs(ku)))
-    e, ek = slips[1 : 1 + n], slips[1 + n :]
-    moved = m.mu * slips[0] + ((np.abs(m.lam) + m.rho) * h) @ e + m.tau @ ((2 * z + h + np.abs(l) + e) * e)
-    moved += m.sigma @ ((2 * k + np.abs(kl) + np.abs(ku) + ek) * ek)
+    weight = half + m.mu * f + lam @ (h * (h + z)) + m.rho @ (h * (z + high))
+    weight += m.tau @ ((z + h) * (z + low)) + m.sigma @ ((k + k_low) * (k + k_high))
+    moved = m.mu * slips[0] + ((lam + m.rho) * h) @ e + m.tau @ ((2 * z + h + low + e) * e)
+    moved += m.sigma @ ((2 * k + k_low + k_high + k_e) * k_e)
     return float(total - gamma(4 * n + problem.k + p + 16) * weight - moved * (1 + gamma(len(forms) + 16)))
 
 

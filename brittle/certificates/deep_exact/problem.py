@@ -3,10 +3,13 @@
 The variables are ξ = (ε, h, 1) with the outputs h of the free neurons; every z and the margin f are linear forms in ξ,
 because neurons whose sign is settled are z itself, or 0. Flips of the branch satisfy, each with its multiplier,
 
-    f ≤ 0 (μ ≥ 0),   free: h(h-z) = 0 (λ), h(z-u) ≤ 0 (ρ ≥ 0), (z-h)(z-l) ≤ 0 (τ ≥ 0),   settled: (z-l)(z-u) ≤ 0 (σ ≥ 0).
+    f ≤ 0 (μ ≥ 0),
+    free:    h(h-z) = 0 (λ),  h(z-u) ≤ 0 (ρ ≥ 0),  (z-h)(z-l) ≤ 0 (τ ≥ 0),
+    settled: (z-l)(z-u) ≤ 0 (σ ≥ 0).
 
-Each is a product (a·ξ)(b·ξ) of two forms. The Lagrangian ½‖ε‖² + Σ y (a·ξ)(b·ξ) - t is ½ξᵀSξ, S = S_0 + Σ y (abᵀ + baᵀ).
-The model's forms are floats; `slips` bound how far the network's own z and margin are from them at flips of the branch.
+Each is a product (a·ξ)(b·ξ) of two forms. The Lagrangian ½‖ε‖² + Σ y (a·ξ)(b·ξ) - t is ½ξᵀSξ with
+S = S_0 + Σ y (abᵀ + baᵀ). The model's forms are floats; `slips` bound how far the network's own z and margin are from
+them at flips of the branch.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from brittle.certificates.deep_exact.ball import Ball
 from brittle.certificates.deep_exact.first_intervals import Intervals
 from brittle.certificates.local import UNDERFLOW, gamma
-from brittle.certificates.scales import Array, Exponents, exponents
+from brittle.certificates.scales import Array, Exponents, exponents, shifted
 
 Signs = NDArray[np.int8]
 OFF, FREE, ON = -1, 0, 1
@@ -44,12 +47,14 @@ class Root:
     def of(cls, ball: Ball, known: Intervals) -> "Root":
         units = [_units(low, high) for low, high in zip(known.low, known.high, strict=True)]
         ball = ball.in_units([*units, _margin_units(ball, units[-1])])
-        low = [np.ldexp(each, -unit) for each, unit in zip(known.low, units, strict=True)]
-        high = [np.ldexp(each, -unit) for each, unit in zip(known.high, units, strict=True)]
+        low = [shifted(each, -unit) - UNDERFLOW for each, unit in zip(known.low, units, strict=True)]
+        high = [shifted(each, -unit) + UNDERFLOW for each, unit in zip(known.high, units, strict=True)]
         signs, lost = zip(*map(_settled, low, high, _sizes(ball, high)), strict=True)
         places = tuple(np.flatnonzero(each == FREE) for each in signs)
-        flat = [np.concatenate([values[place] for values, place in zip(part, places, strict=True)]) for part in (low, high)]
-        return cls(ball, signs, lost, places, *flat)
+        ends = [
+            np.concatenate([values[place] for values, place in zip(part, places, strict=True)]) for part in (low, high)
+        ]
+        return cls(ball, signs, lost, places, *ends)
 
     @property
     def branch(self) -> "Branch":
@@ -80,6 +85,15 @@ class Branch:
         signs[neuron] = sign
         low[neuron], high[neuron] = (max(low[neuron], 0.0), high[neuron]) if sign == ON else (low[neuron], 0.0)
         return Branch(signs, low, high)
+
+
+class Ends(NamedTuple):
+    """Of the intervals of the free neurons (n,) and of the settled ones (k,)."""
+
+    low: Array
+    high: Array
+    settled_low: Array
+    settled_high: Array
 
 
 class Multipliers(NamedTuple):
@@ -127,7 +141,12 @@ class Problem:
     @property
     def p(self) -> int:
         """The number of coordinates of ε."""
-        return self.rows.shape[1] - 1 - self.n
+        return int(self.rows.shape[1]) - 1 - self.n
+
+    @property
+    def ends(self) -> Ends:
+        n = self.n
+        return Ends(self.low[:n], self.high[:n], self.low[n:], self.high[n:])
 
     @property
     def signed(self) -> NDArray[np.bool_]:
@@ -182,11 +201,11 @@ class Problem:
 
     def _linear_terms(self, m: Multipliers) -> tuple[Array, float]:
         """The form, and twice the constant, that the linear parts of all constraints add up to."""
-        n, p = self.n, self.p
-        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
-        linear = m.mu * self.rows[0] - np.concatenate([m.tau * l, m.sigma * (kl + ku)]) @ self.rows[1:]
-        linear[p : p + n] += m.tau * l - m.rho * u
-        return linear, 2 * float(m.sigma @ (kl * ku) - m.t)
+        n, p, ends = self.n, self.p, self.ends
+        by_z = np.concatenate([m.tau * ends.low, m.sigma * (ends.settled_low + ends.settled_high)])
+        linear = m.mu * self.rows[0] - by_z @ self.rows[1:]
+        linear[p : p + n] += m.tau * ends.low - m.rho * ends.high
+        return linear, 2 * float(m.sigma @ (ends.settled_low * ends.settled_high) - m.t)
 
     def gram(self, X: Array) -> Array:
         """Products in X of the forms 1, f, h, z free, z settled."""
@@ -202,31 +221,38 @@ class Problem:
 
     def left(self, G: Array) -> Array:
         """The first forms of all constraints, from the rows of G, which are those of `gram`."""
-        one, h, z, k = self._parts(G)
-        return np.concatenate([one, -one, h, h, z - h, k - self.low[self.n :, None] * one])
+        n, (one, h, z, k) = self.n, self._parts(G)
+        found = np.empty((2 + 3 * n + self.k, G.shape[1]))
+        found[0], found[1], found[2 : 2 + n], found[2 + n : 2 + 2 * n] = one, -one, h, h
+        np.subtract(z, h, out=found[2 + 2 * n : 2 + 3 * n])
+        np.subtract(k, self.low[n:, None] * one, out=found[2 + 3 * n :])
+        return found
 
     def right(self, G: Array) -> Array:
         """The second ones."""
-        n = self.n
-        one, h, z, k = self._parts(G)
-        l, u, ku = self.low[:n, None], self.high[:n, None], self.high[n:, None]
-        return np.concatenate([G[1:2], one, h - z, z - u * one, z - l * one, k - ku * one])
+        n, (one, h, z, k) = self.n, self._parts(G)
+        found = np.empty((2 + 3 * n + self.k, G.shape[1]))
+        found[0], found[1] = G[1], one
+        np.subtract(h, z, out=found[2 : 2 + n])
+        np.subtract(z, self.high[:n, None] * one, out=found[2 + n : 2 + 2 * n])
+        np.subtract(z, self.low[:n, None] * one, out=found[2 + 2 * n : 2 + 3 * n])
+        np.subtract(k, self.high[n:, None] * one, out=found[2 + 3 * n :])
+        return found
 
     def _parts(self, G: Array) -> tuple[Array, Array, Array, Array]:
         n = self.n
-        return G[:1], G[2 : 2 + n], G[2 + n : 2 + 2 * n], G[2 + 2 * n :]
+        return G[0], G[2 : 2 + n], G[2 + n : 2 + 2 * n], G[2 + 2 * n :]
 
     def products(self, X: Array) -> Array:
         """2a·Xb of every constraint, without the whole Gram matrix."""
-        n, p = self.n, self.p
-        l, u, kl, ku = self.low[:n], self.high[:n], self.low[n:], self.high[n:]
+        n, p, i, ends = self.n, self.p, np.arange(self.n), self.ends
         W = self.rows @ X
-        own, one = (W * self.rows).sum(1), W[:, -1]
-        h, i = X.diagonal()[p : p + n], np.arange(n)
-        hz, h1, z, z1, k, k1 = W[1 + i, p + i], X[-1, p : p + n], own[1 : 1 + n], one[1 : 1 + n], own[1 + n :], one[1 + n :]
-        settled = k - (kl + ku) * k1 + kl * ku * X[-1, -1]
-        parts = [[one[0], -X[-1, -1]], h - hz, hz - u * h1, z - l * z1 - hz + l * h1, settled]
-        return 2 * np.concatenate(parts)
+        own, one, corner = (W * self.rows).sum(1), W[:, -1], X[-1, -1]
+        hh, hz, h1 = X.diagonal()[p : p + n], W[1 + i, p + i], X[-1, p : p + n]
+        zz, z1, kk, k1 = own[1 : 1 + n], one[1 : 1 + n], own[1 + n :], one[1 + n :]
+        settled = kk - (ends.settled_low + ends.settled_high) * k1 + ends.settled_low * ends.settled_high * corner
+        below = zz - ends.low * z1 - hz + ends.low * h1
+        return 2 * np.concatenate([[one[0], -corner], hh - hz, hz - ends.high * h1, below, settled])
 
 
 def carried(values: Array, old: Problem, new: Problem, signs: Signs) -> Array:
@@ -276,15 +302,14 @@ def _forms(root: Root, branch: Branch, rival: int | None) -> tuple[Array, Array,
 
 def _units(low: Array, high: Array) -> Exponents:
     """The exponent of the larger end of every interval."""
-    found = exponents(np.maximum(np.abs(low), np.abs(high)))
-    return np.clip(found, -1000, 1000)
+    return np.asarray(np.clip(exponents(np.maximum(np.abs(low), np.abs(high))), -1000, 1000))
 
 
 def _margin_units(ball: Ball, units: Exponents) -> Exponents:
     """The exponent of every margin's largest term in the ball."""
     W, b = ball.weights[-1], ball.biases[-1]
     terms = exponents(W) + units[None, :]
-    return np.clip(np.maximum(terms.max(1), exponents(b)), -1000, 1000)
+    return np.asarray(np.clip(np.maximum(terms.max(1), exponents(b)), -1000, 1000))
 
 
 def _sizes(ball: Ball, high: list[Array]) -> list[Array]:
@@ -297,7 +322,7 @@ def _sizes(ball: Ball, high: list[Array]) -> list[Array]:
 
 def _settled(low: Array, high: Array, size: Array) -> tuple[Signs, Array]:
     """Signs that hold in the whole ball, or nearly, and how far φ(z) may be from z, or 0, for that."""
-    tiny = NEGLIGIBLE * size + UNDERFLOW
+    tiny = NEGLIGIBLE * size + 2 * UNDERFLOW
     signs = np.where(high <= tiny, OFF, np.where(low >= -tiny, ON, FREE)).astype(np.int8)
     lost = np.where(signs == OFF, np.maximum(high, 0), np.where(signs == ON, np.maximum(-low, 0), 0.0))
     return signs, lost
