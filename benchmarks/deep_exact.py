@@ -26,6 +26,7 @@ from brittle.settings.sources import data_folder
 from brittle.training import Descent, Steps
 
 EPOCH = 469  # steps of 128 examples
+ROUND = 2048  # examples that an attack moves at once in adversarial training
 GAP = 1e-3
 
 
@@ -43,20 +44,29 @@ CASES = (
     Case("784-100-100-10", (100, 100)),
     Case("784-100-100-100-10", (100, 100, 100)),
     Case("784-256-256-10", (256, 256)),
-    Case("784-100-100-10 adversarial", (100, 100), epochs=8, budget=1.0),
+    Case("784-100-100-10 adversarial", (100, 100), epochs=4, budget=1.0),
 )
 
 
 def trained(case: Case, data: Data) -> Deep:
-    """By descent with batches; adversarially: every epoch on the examples as PGD moves them at its start."""
+    """By descent with batches, epoch by epoch; adversarially on examples as PGD moves them, a few at a time."""
     rng = torch.Generator().manual_seed(0)
     network = PyTorch().draw_deep(784, case.widths, rng, outputs=10)
-    for _ in range(case.epochs):
-        X = data.X
-        if case.budget is not None:
-            X = X + PGD(budget=case.budget, steps=5).run(network, Data(X, data.y)).perturbations
-        network = Descent(until=Steps(EPOCH), rate=0.1, batch=128).train(network, Data(X, data.y), rng=rng).network
+    if case.budget is None:
+        for _ in range(case.epochs):
+            network = _descended(network, Data(data.X, data.y), EPOCH, rng)
+        return network
+    attack = PGD(budget=case.budget, steps=5)
+    for _ in range(case.epochs * len(data) // ROUND):
+        rows = torch.randperm(len(data), generator=rng)[:ROUND]
+        some = Data(data.X[rows], data.y[rows])
+        moved = Data(some.X + attack.run(network, some).perturbations, some.y)
+        network = _descended(network, moved, ROUND // 128, rng)
     return network
+
+
+def _descended(network: Deep, data: Data, steps: int, rng: torch.Generator) -> Deep:
+    return Descent(until=Steps(steps), rate=0.1, batch=128).train(network, data, rng=rng).network
 
 
 def network_of(case: Case, data: Data, folder: Path | None) -> Deep:

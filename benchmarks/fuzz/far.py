@@ -25,7 +25,11 @@ ERRORS = (Contradiction, ArithmeticError, AssertionError, ValueError, RuntimeErr
 LARGEST = 1.7e308  # of a drawn number
 DIRECTIONS = 3  # at random, beside the neurons' own and the axes
 SHELLS = (1 - 2.0**-30, 0.9, 0.5, 0.1, 1e-3, 1e-9)  # shares of a deep network's claim at which it is evaluated
-DEEP: dict[str, Certificate] = {"lipschitz, spectral": Lipschitz("spectral"), "relaxation": Relaxation()}
+DEEP: dict[str, Certificate] = {
+    "lipschitz, spectral": Lipschitz("spectral"),
+    "relaxation": Relaxation(),
+    "exact": Exact(gap=1e-3, seconds=0.2),
+}
 TWO: dict[str, Certificate] = DEEP | {
     "lipschitz, sum": Lipschitz("sum"),
     "lipschitz, local": Lipschitz("local"),
