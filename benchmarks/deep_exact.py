@@ -3,12 +3,14 @@
 BRITTLE_DATA=... python -m benchmarks.deep_exact [--points N] [--limit SECONDS] [--only WORD] [--networks FOLDER]; one
 thread. Seconds are processor time per example, the attack aside; the limit is on processor time too. A ratio is
 lower/upper with the shortest flip of the run. The networks are trained here with fixed seeds, or read from the folder,
-where they are kept. `--only sdpcrown` decides all images of the SDP-CROWN paper's MNIST MLP at radius 1 instead.
+where they are kept. `--only sdpcrown` decides images of the SDP-CROWN paper's MNIST MLP at radius 1 instead (--points
+200: all of them), `--only rounding` shows what the judge pays for rounding.
 """
 
 import argparse
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from brittle.attacks import PGD, MinimumNorm
 from brittle.certificates import Exact, Relaxation
 from brittle.certificates.base import Question
 from brittle.certificates.deep_exact.branch_and_bound import plant
+from brittle.certificates.deep_exact.judge import examine
 from brittle.certificates.layers import Layers
 from brittle.common.threads import one_thread
 from brittle.networks import Deep, PyTorch, load_network, save_network
@@ -133,14 +136,14 @@ def measure(case: Case, network: Deep, test: Data, points: int, limit: float) ->
         )
 
 
-def decide(limit: float) -> None:
-    """Every image of the SDP-CROWN paper's MNIST MLP at radius 1: a flip, or a proof that there is none."""
+def decide(points: int, limit: float) -> None:
+    """The first images of the SDP-CROWN paper for its MNIST MLP at radius 1: a flip, or a proof that there is none."""
     folder = data_folder() / "sdpcrown"
     state = torch.load(folder / "mnist_mlp.pth", weights_only=True, map_location="cpu")
     weights, biases = ([value.double() for key, value in state.items() if word in key] for word in ("weight", "bias"))
     network = Deep.dense(weights, biases)
-    X = torch.from_numpy(np.load(folder / "mnist_X.npy")).double().flatten(1)
-    y = torch.from_numpy(np.load(folder / "mnist_y.npy")).long()
+    X = torch.from_numpy(np.load(folder / "mnist_X.npy")).double().flatten(1)[:points]
+    y = torch.from_numpy(np.load(folder / "mnist_y.npy")).long()[:points]
     begun = time.process_time()
     found = Exact(GAP, limit).bound(network, Data(X, y), attack=MinimumNorm(), cap=1.0)
     wrong, flipped, proved = found.upper == 0, (found.upper > 0) & (found.upper <= 1), found.lower >= 1
@@ -149,6 +152,32 @@ def decide(limit: float) -> None:
         f"{int(proved.sum())} proved, {int((~(wrong | flipped | proved)).sum())} undecided of {len(y)}; "
         f"{(time.process_time() - begun) / len(y):.2f} s each, at most {float(found.seconds.max()):.1f} s of wall clock"
     )
+
+
+def rounding_loss() -> None:
+    """1 - floor/F in plain floating point, of random networks some iterations after the start."""
+    print("\nrounding: share of F that is paid for it")
+    for shape in ((5, 8, 8, 1), (100, 60, 60, 1), (784, 100, 100, 1), (784, 100, 100, 100, 1)):
+        rng = torch.Generator().manual_seed(sum(shape))
+        network = PyTorch().draw_deep(shape[0], shape[1:-1], rng).to(torch.float64)
+        x = torch.randn(shape[0], generator=rng, dtype=torch.float64)
+        y = torch.tensor(1.0 if float(network.logits(x[None])) > 0 else -1.0, dtype=torch.float64)
+        flip = float(MinimumNorm().run(network, Data(x[None], y[None])).norms[0])
+        margins = Layers.of(network, "exact").around(x, flip, y)
+        tree = plant(margins, flip, True, 1e-5, lambda: False, partial(_no_attack, flip))
+        assert tree is not None
+        losses = []
+        for node in tree.first_nodes():
+            problem, multipliers = node.solved.problem, node.solved.iterate.y.copy()
+            multipliers[1] = 0.0
+            S = problem.lagrangian(multipliers)
+            plain = 0.5 * (S[-1, -1] - S[-1, :-1] @ np.linalg.solve(S[:-1, :-1], S[:-1, -1]))
+            losses.append(1 - examine(problem, multipliers, tree.root.ball.reach).floor / plain)
+        print(f"{'-'.join(map(str, shape)):22}", *(f"{loss:.1e}" for loss in losses), flush=True)
+
+
+def _no_attack(shortest: float, _: np.ndarray) -> float:
+    return shortest
 
 
 def main() -> None:
@@ -160,7 +189,10 @@ def main() -> None:
     given = parser.parse_args()
     with one_thread():
         if given.only == "sdpcrown":
-            decide(given.limit)
+            decide(given.points, given.limit)
+            return
+        if given.only == "rounding":
+            rounding_loss()
             return
         data = Mnist().load()
         assert data.test is not None
