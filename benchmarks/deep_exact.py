@@ -162,9 +162,9 @@ def rounding_loss() -> None:
         network = PyTorch().draw_deep(shape[0], shape[1:-1], rng).to(torch.float64)
         x = torch.randn(shape[0], generator=rng, dtype=torch.float64)
         y = torch.tensor(1.0 if float(network.logits(x[None])) > 0 else -1.0, dtype=torch.float64)
-        flip = float(MinimumNorm().run(network, Data(x[None], y[None])).norms[0])
-        margins = Layers.of(network, "exact").around(x, flip, y)
-        tree = plant(margins, flip, True, 1e-5, lambda: False, partial(_no_attack, flip))
+        ball = 1.05 * float(MinimumNorm().run(network, Data(x[None], y[None])).norms[0])  # more than can be proved
+        margins = Layers.of(network, "exact").around(x, ball, y)
+        tree = plant(margins, ball, False, GAP, lambda: False, partial(_no_attack, ball))
         assert tree is not None
         losses = []
         for node in tree.first_nodes():
