@@ -5,10 +5,11 @@ import sys
 import time
 from collections import Counter
 
-from benchmarks.fuzz import confirm, run, run_far
+from benchmarks.fuzz import confirm, run, run_deep, run_far
 from benchmarks.fuzz.ordinary import METHODS, Tally
 
 FAR = 4  # one case of so many is at far scales
+DEEP = 20  # and one of so many is a deep network whose regions are enumerated
 
 
 def main() -> int:
@@ -17,14 +18,17 @@ def main() -> int:
     started = time.perf_counter()
     jobs = int(os.environ.get("JOBS", os.cpu_count() or 1))
     far = run_far(cases // FAR, seed, jobs)
+    deep = run_deep(cases // DEEP, seed, jobs)
     total = run(cases - cases // FAR, seed, jobs)
     print(f"{total.cases} cases, {total.right} rightly classified, {time.perf_counter() - started:.0f} s")
     _print_ordinary(total)
     shown = ", ".join(f"{count} {outcome}" for outcome, count in far.outcomes.most_common())
     print(f"far scales: {far.cases} cases, two methods each: {shown}")
+    shown = ", ".join(f"{count} {outcome}" for outcome, count in deep.outcomes.most_common())
+    print(f"deep networks against enumeration: {deep.cases} cases: {shown}")
     outcomes = Counter(confirm(seed) for seed in range(1000))
     print("rational arithmetic:", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
-    violations = total.violations + far.violations
+    violations = total.violations + far.violations + deep.violations
     print(f"violations: {len(violations)}", *violations[:20], sep="\n")
     return 1 if violations or outcomes["refuted"] else 0
 

@@ -30,6 +30,7 @@ DEEP: dict[str, Certificate] = {
     "relaxation": Relaxation(),
     "dual": Dual(),
     "dual, refined": Dual(refined=True),
+    "exact": Exact(gap=1e-3, seconds=0.2),
 }
 TWO: dict[str, Certificate] = DEEP | {
     "lipschitz, sum": Lipschitz("sum"),

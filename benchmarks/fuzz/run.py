@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import torch
 
-from benchmarks.fuzz import far, ordinary
+from benchmarks.fuzz import deep, far, ordinary
 
 Tally = TypeVar("Tally")
 
@@ -24,6 +24,14 @@ def run_far(cases: int, seed: int = 0, jobs: int = 1) -> far.FarTally:
     total = far.FarTally()
     for tally in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
         total.add(tally)
+    return total
+
+
+def run_deep(cases: int, seed: int = 0, jobs: int = 1) -> deep.DeepTally:
+    """Small deep networks against the enumeration of their regions, at least so many cases."""
+    total = deep.DeepTally()
+    for each in _examined(deep.examine, -(-cases // deep.POINTS), seed, jobs):
+        total.add(each)
     return total
 
 

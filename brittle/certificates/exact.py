@@ -1,4 +1,4 @@
-"""The radius itself, by branch and bound on the dual bound."""
+"""The radius itself, by branch and bound on a dual bound: that of two layers, or that of all layers."""
 
 import time
 from dataclasses import dataclass, field
@@ -9,10 +9,13 @@ import numpy as np
 
 from brittle.certificates.base import Certificate, LowerBound
 from brittle.certificates.branch_and_bound import BranchAndBound
+from brittle.certificates.deep_exact import enclosed
 from brittle.certificates.dual_bound import initial_kinds, never_flips
 from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.layers import Layers
 from brittle.certificates.margins import RivalMargin, TwoLayerMargins
+from brittle.certificates.relaxation import Relaxation
 from brittle.common.errors import require_between, require_positive
 from brittle.common.parts import option
 from brittle.networks import Network
@@ -36,7 +39,16 @@ class Exact(Certificate):
         return self.gap * (1 + 1e-6)
 
     def prepare(self, network: Network) -> LowerBound:
+        if network.depth is not None and network.depth > 2:
+            return partial(self._enclose_deep, Layers.of(network, self.name), Relaxation().prepare(network))
         return partial(self._enclose, TwoLayerMargins.of(network, self.name))
+
+    def _enclose_deep(self, layers: Layers, relaxed: LowerBound, example: Example, enclosure: Enclosure) -> Enclosure:
+        """By the dual of all layers, or by the relaxation where that proves nothing in time."""
+        deadline = time.perf_counter() + self.seconds
+        margins = layers.around(example.x, enclosure.ball, example.y)
+        enclosure = enclosed(margins, example, enclosure, self.gap, lambda: time.perf_counter() > deadline)
+        return enclosure if enclosure.lower > 0 else relaxed(example, enclosure)
 
     def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
         deadline = time.perf_counter() + self.seconds

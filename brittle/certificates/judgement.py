@@ -13,7 +13,7 @@ SAME = 1e-9  # a lower bound above an upper one by less than this share is round
 SHORTEST = 2.0**-1000  # no smaller radius is claimed: below, floats lose digits
 NOT_FINITE = "the margin is not finite in float64: rescale the network"
 ROUNDED = "rounding or underflow exceeds the margin: its sign at the example itself is not proved"
-UNPROVED = "the method proves no radius above 0 here: try exact (two layers) or relaxation"
+UNPROVED = "the method proves no radius above 0 here: try exact or relaxation"
 
 
 class Contradiction(RuntimeError):

@@ -42,6 +42,8 @@ def _least_distance(G: Array, h: Array) -> float:
     if (h[sizes == 0] > 0).any():
         return np.inf
     G, h = G[sizes > 0] / sizes[sizes > 0, None], h[sizes > 0] / sizes[sizes > 0]
+    if not len(h):
+        return 0.0
     scale = max(np.abs(h).max(), 1e-300)
     E = np.vstack([G.T, h / scale])
     target = np.zeros(len(E))
@@ -243,3 +245,53 @@ def exact_deep_value(
                 q[there] += w * beta[k][j]
     form = _inverse_form(H, q)
     return None if form is None else value - form / 2
+
+
+def brute_force_strict_radius(
+    weights: Sequence[Array], biases: Sequence[Array], x: Array, y: Any, limit: float = np.inf
+) -> float:
+    """inf ‖δ‖ over strict flips of a layered network, or the limit: every activation region, neuron by neuron."""
+    rows = [y * weights[-1][0]] if len(weights[-1]) == 1 else _over_rivals(weights[-1], y)
+    heights = [y * biases[-1][0]] if len(weights[-1]) == 1 else _over_rivals(biases[-1], y)
+    hidden = x
+    for W, b in zip(weights[:-1], biases[:-1], strict=True):
+        hidden = np.maximum(W @ hidden + b, 0)
+    if min(row @ hidden + height for row, height in zip(rows, heights, strict=True)) <= 0:
+        return 0.0
+    for row, height in zip(rows, heights, strict=True):
+        limit = _shortest_in(weights[:-1], biases[:-1], row, height, x, limit)
+    return limit
+
+
+def _over_rivals(outputs: Array, y: Any) -> list[Any]:
+    return [outputs[int(y)] - outputs[rival] for rival in range(len(outputs)) if rival != int(y)]
+
+
+def _shortest_in(
+    weights: Sequence[Array], biases: Sequence[Array], row: Array, height: float, x: Array, best: float
+) -> float:
+    """Depth first: regions = signs of all neurons so far with the map that they make of δ; far ones are left out."""
+    regions: list[tuple[list[Array], list[float], Array, Array, int, Array]] = [
+        ([], [], weights[0], weights[0] @ x + biases[0], 0, np.zeros(0))
+    ]
+    while regions:
+        G, h, V, a, layer, signs = regions.pop()
+        if len(signs) == len(a):
+            on = signs > 0
+            if layer + 1 < len(weights):
+                W = weights[layer + 1][:, on]
+                regions.append((G, h, W @ V[on], W @ a[on] + biases[layer + 1], layer + 1, np.zeros(0)))
+                continue
+            slope, value = row[on] @ V[on], row[on] @ a[on] + height
+            if not slope.any() and value > -STRICT:
+                continue
+            sides = np.array([*G, -slope])
+            if np.isfinite(_least_distance(sides, np.array([*h, value + STRICT]))):
+                best = min(best, _least_distance(sides, np.array([*h, value])))
+            continue
+        neuron = len(signs)
+        for sign in (-1.0, 1.0):
+            G_more, h_more = [*G, sign * V[neuron]], [*h, -sign * a[neuron]]
+            if _least_distance(np.array(G_more), np.array(h_more)) < best:
+                regions.append((G_more, h_more, V, a, layer, np.append(signs, sign)))
+    return best

@@ -1,0 +1,175 @@
+"""The radius of one example by best-first branch and bound over all rivals."""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from brittle.certificates.deep_exact.ball import Ball
+from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
+from brittle.certificates.deep_exact.interior_point import (
+    Ending,
+    Iterate,
+    Solved,
+    Target,
+    climb,
+    first_iterate,
+    inherited,
+    maximise,
+    with_margin,
+)
+from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Branch, Problem, Root
+from brittle.certificates.deep_exact.relaxed_attack import directions, margin_at
+from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.layers import DeepMargins
+from brittle.certificates.rounding import ROUNDOFF
+
+SHARED = 4  # iterations before the margin comes in, for all rivals
+PRECISION = 1e-4  # of F, where the iterations end at the latest
+KEPT = 0.999  # of the gap in which flips need not be looked for; the rest pays for rounding
+AT_ROOT, IN_TREE = 8, 4  # linear pieces that a relaxed point is followed through
+
+Expired = Callable[[], bool]  # whether time is up
+
+
+@dataclass(frozen=True)
+class Node:
+    """A branch of the margin over one rival."""
+
+    rival: int
+    solved: Solved
+
+    @property
+    def floor(self) -> float:
+        return self.solved.floor
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Grows until no flip is left that is shorter by the gap than the shortest known, or time is up.
+
+    Lengths are in the network's own unit. `rivals` are those whose margin the first intervals do not settle.
+    """
+
+    root: Root
+    rivals: tuple[int, ...]
+    example: Example
+    gap: float
+    expired: Expired
+
+    def grow(self, nodes: Sequence[Node], enclosure: Enclosure) -> Enclosure:
+        """With the radius that is proved in the end, after all attacks."""
+        order, closed = itertools.count(), np.inf
+        open_ = [(node.floor, next(order), node) for node in nodes]
+        heapq.heapify(open_)
+        while open_ and open_[0][0] < self._target(enclosure).enough and not self.expired():
+            _, _, node = heapq.heappop(open_)
+            neuron = _loosest(node.solved)
+            if neuron is None:
+                closed = min(closed, node.floor)
+                continue
+            for sign in (ON, OFF):
+                child, enclosure = self._child(node, neuron, sign, enclosure)
+                if child.solved.ending is not Ending.CLOSED:
+                    heapq.heappush(open_, (child.floor, next(order), child))
+        return enclosure.proven(self.radius_of(min(closed, open_[0][0] if open_ else np.inf), enclosure))
+
+    def first_nodes(self, enclosure: Enclosure) -> tuple[list[Node], Enclosure]:
+        """One for every rival that is not closed without branching, and the enclosure after their attacks."""
+        root, branch, nodes = self.root, self.root.branch, []
+        shared = Problem.of(root, branch, None)
+        start = first_iterate(shared, root.ball.reach, 1.0)
+        start = None if start is None else climb(shared, start, SHARED)
+        for rival in self.rivals:
+            problem = Problem.of(root, branch, rival)
+            iterate = None if start is None else with_margin(shared, problem, start, margin_at(root.ball, rival))
+            solved = self._solve(branch, rival, iterate, 0.0, enclosure)
+            enclosure = self._attacked(solved, rival, AT_ROOT, enclosure)
+            if solved.ending is not Ending.CLOSED:
+                nodes.append(Node(rival, solved))
+        return nodes, enclosure
+
+    def _child(self, node: Node, neuron: int, sign: int, enclosure: Enclosure) -> tuple[Node, Enclosure]:
+        old = node.solved
+        branch = old.branch.split(neuron, sign)
+        problem = Problem.of(self.root, branch, node.rival)
+        iterate = inherited(old.problem, problem, old.iterate, branch.signs)
+        solved = self._solve(branch, node.rival, iterate, node.floor, enclosure)
+        return Node(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure)
+
+    def _solve(self, branch: Branch, rival: int, iterate: Iterate | None, floor: float, enclosure: Enclosure) -> Solved:
+        """From the iterate, and from a cold start where that breaks down."""
+        target = self._target(enclosure)
+        if iterate is not None:
+            solved = maximise(self.root, branch, rival, iterate, target, floor)
+            if solved.ending is not Ending.FAILED:
+                return solved
+            branch, floor = solved.branch, solved.floor
+        problem = Problem.of(self.root, branch, rival)
+        cold = first_iterate(problem, target.reach, margin_at(self.root.ball, rival))
+        if cold is None:
+            return Solved.nothing(branch, problem, floor)
+        return maximise(self.root, branch, rival, cold, target, floor)
+
+    def _attacked(self, solved: Solved, rival: int, steps: int, enclosure: Enclosure) -> Enclosure:
+        """The relaxed point as an attack."""
+        if solved.ending is Ending.CLOSED or not solved.point.any():
+            return enclosure
+        span = self.root.ball.span
+        rows = directions(self.root.ball, rival, solved.point, steps)
+        rows = rows if span.basis is None else rows @ span.basis.T
+        return self.example.attacked(enclosure, torch.from_numpy(np.ascontiguousarray(rows)))
+
+    def _target(self, enclosure: Enclosure) -> Target:
+        reach = self.root.ball.stretched(asked(enclosure, self.gap) / 2.0**self.root.ball.exponent)
+        enough = 0.5 * reach**2 * (1 + 4 * ROUNDOFF)
+        return Target(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
+
+    def radius_of(self, floor: float, enclosure: Enclosure) -> float:
+        """What a floor under ½‖ε‖² at all flips that are left means for ‖δ‖."""
+        if floor >= self._target(enclosure).enough:
+            return asked(enclosure, self.gap)
+        if not floor > 0:
+            return 0.0
+        ball = self.root.ball
+        return math.ldexp(math.sqrt(2 * floor) / ball.span.stretch * (1 - 8 * ROUNDOFF), ball.exponent)
+
+
+def asked(enclosure: Enclosure, gap: float) -> float:
+    """How far flips are looked for: almost to the shortest one, or as far as anybody asks."""
+    flips = enclosure.upper <= enclosure.cap
+    return enclosure.ball * (1 - KEPT * gap) if flips else enclosure.ball
+
+
+def plant(margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired) -> Tree | None:
+    """The tree before any node; None where intervals leave the floats."""
+    ball = Ball.of(margins, asked(enclosure, gap))
+    known = first_intervals(ball)
+    if not all(np.isfinite(each).all() for each in (*known.low, *known.high)):
+        return None
+    floors = margin_floors(ball, known)
+    rivals = tuple(int(rival) for rival in np.argsort(floors) if not floors[rival] > 0)
+    return Tree(Root.of(ball, known), rivals, example, gap, expired)
+
+
+def enclosed(margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired) -> Enclosure:
+    """With the proof that no flip of the ball is shorter than `lower`."""
+    tree = plant(margins, example, enclosure, gap, expired)
+    if tree is None:
+        return enclosure
+    nodes, enclosure = tree.first_nodes(enclosure) if tree.rivals else ([], enclosure)
+    return tree.grow(nodes, enclosure)
+
+
+def _loosest(solved: Solved) -> int | None:
+    """The free neuron that is farthest from its graph at the relaxed point, else the one with the widest kink."""
+    branch = solved.branch
+    if not (branch.signs == FREE).any():
+        return None
+    if np.isfinite(solved.looseness).any():
+        return int(np.argmax(solved.looseness))
+    return int(np.argmax(np.where(branch.signs == FREE, np.minimum(-branch.low, branch.high), -np.inf)))

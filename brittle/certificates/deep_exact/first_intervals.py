@@ -1,0 +1,233 @@
+"""Intervals of every z in the ball, and floors under the margins: linear relaxation, and one dual for many rows.
+
+CROWN's lines, put in backwards down to h_1 = φ(z_1), leave floors C·h_1 + c_0. Each is bounded twice: by CROWN's lines
+of the first layer, and by the two-layer dual of docs/certificates.md with one set of curvatures κ for all rows. With
+a unit s > 0 for each row and A = I - Σ κ w wᵀ ≻ 0, every ‖ε‖ ≤ r has for any slopes g
+
+    C·h_1 + c_0 ≥ s (F - ½r²),   F = c_0/s + Σ_i φ_i(g_i) - ½ pᵀA⁻¹p,   p = lin/s + Wᵀg,
+    φ_i(g) = min over l_i ≤ z ≤ u_i of (C_i/s) φ(z) + ½κ_i(z - a_i)² - g(z - a_i).
+
+A few steps of ascent in g for all rows at once; what is claimed of the last slopes is paid for in rounding.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from brittle.certificates.cholesky import factor, remainder
+from brittle.certificates.deep_exact.ball import Ball
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
+from brittle.certificates.scales import Array
+
+LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
+STEPS = 30  # of ascent in the slopes
+FULL = 0.96  # the largest eigenvalue of Σ κ w wᵀ
+LEAST = 0.01  # the smallest one of A that is proved
+WIDTH = 0.2  # of the ball: where curvatures expect z, besides its value at the centre
+STEEP = 1.1  # units s, in shares of CROWN's gradient per radius
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """low ≤ z_l ≤ high in the whole ball, for the layers that are known so far."""
+
+    low: tuple[Array, ...]
+    high: tuple[Array, ...]
+
+    def joined(self, low: Array, high: Array) -> "Intervals":
+        return Intervals((*self.low, low), (*self.high, high))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Floors rows·h + offsets, each to be lowered by its slip."""
+
+    rows: Array
+    offsets: Array
+    slip: Array
+
+
+def first_intervals(ball: Ball) -> Intervals:
+    """Of all hidden layers."""
+    around = (ball.range_1 + ball.slips) * (1 + 8 * ROUNDOFF)
+    around = around + gamma(2) * (np.abs(ball.a) + around)
+    known = Intervals((ball.a - around,), (ball.a + around,))
+    for W, b in zip(ball.weights[:-1], ball.biases[:-1], strict=True):
+        both = floors(ball, known, np.vstack([W, -W]), np.concatenate([b, -b]))
+        known = known.joined(both[: len(W)], -both[len(W) :])
+    return known
+
+
+def margin_floors(ball: Ball, known: Intervals) -> Array:
+    """Under the margin over every rival."""
+    return floors(ball, known, ball.weights[-1], ball.biases[-1])
+
+
+def floors(ball: Ball, known: Intervals, rows: Array, offsets: Array) -> Array:
+    """Under rows·φ(z) + offsets for the last z that is known; rows may carry one rounding of their own."""
+    size = np.maximum(known.high[-1], 0)
+    pair = gamma(2) * (np.abs(rows) @ size + np.abs(offsets)) + UNDERFLOW * (1 + size.sum())
+    start = _Rows(rows, offsets, pair)
+    for layer in reversed(range(1, len(known.low))):
+        start = _back(ball, known, start, layer)
+    found = np.maximum(_linear(ball, known, start), _shared(ball, known, start))
+    floor = found - start.slip * (1 + 8 * ROUNDOFF)
+    return np.where(np.isfinite(floor), floor, -np.inf)
+
+
+def _back(ball: Ball, known: Intervals, now: _Rows, layer: int) -> _Rows:
+    """From φ(z_layer), counted from 0, to φ(z_{layer-1})."""
+    lines = _through_relu(known, now, layer)
+    W, b = ball.weights[layer - 1], ball.biases[layer - 1]
+    size = np.maximum(known.high[layer - 1], 0)
+    lost = LOST * (1 + size.sum())
+    weight = np.abs(lines.rows) @ (np.abs(W) @ size + np.abs(b) + lost) + np.abs(lines.offsets) + lost
+    slip = lines.slip + gamma(sum(W.shape) + 8) * weight
+    return _Rows(lines.rows @ W, lines.offsets + lines.rows @ b, slip)
+
+
+def _through_relu(known: Intervals, now: _Rows, layer: int) -> _Rows:
+    """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""
+    low, high = known.low[layer], known.high[layer]
+    on, off = low >= 0, high <= 0
+    bent = ~(on | off)
+    chord = np.where(bent, high / np.where(bent, np.maximum(high - low, 1e-300), 1.0), on)
+    under = np.where(bent, high > -low, on)
+    # The chord only needs to be above φ at both ends; its intercept makes up for a rounded slope.
+    rise = np.maximum(-chord * low, high - chord * high) + gamma(4) * (np.abs(low) + np.abs(high)) + UNDERFLOW
+    rise = np.where(bent, rise, 0.0)
+    size = np.where(off, 0.0, np.maximum(np.abs(low), np.abs(high)))
+    positive, negative = np.maximum(now.rows, 0), np.minimum(now.rows, 0)
+    slip = gamma(len(low) + 8) * (np.abs(now.rows) @ (size + rise) + np.abs(now.offsets))
+    return _Rows(positive * under + negative * chord, now.offsets + negative @ rise, now.slip + slip)
+
+
+def _linear(ball: Ball, known: Intervals, now: _Rows) -> Array:
+    """CROWN's floors under rows·φ(z_1) + offsets; what `now` has lost is not yet subtracted."""
+    lines = _through_relu(known, now, 0)
+    rows, dim = lines.rows @ ball.first, ball.first.shape[1]
+    size = np.abs(ball.a) + ball.range_1 + ball.slips
+    slip = lines.slip - now.slip + np.abs(lines.rows) @ ball.slips * (1 + gamma(len(size)))
+    slip = slip + gamma(len(size) + dim + 8) * (np.abs(lines.rows) @ (size + LOST) + np.abs(lines.offsets) + LOST)
+    steep = (np.linalg.norm(rows, axis=1) + SQUARES) * ball.reach * (1 + gamma(dim + 8))
+    return np.asarray(lines.offsets + lines.rows @ ball.a - steep - slip * (1 + 8 * ROUNDOFF))
+
+
+@dataclass(frozen=True, eq=False)
+class _SharedDual:
+    """Rows C φ(z) + lin·ε + offsets with z = a + W·ε in [low, high], everything divided by each row's unit s."""
+
+    W: Array
+    a: Array
+    low: Array
+    high: Array
+    C: Array
+    lin: Array
+    offsets: Array
+    kappa: Array
+
+    def terms(self, g: Array) -> tuple[Array, Array]:
+        """φ_i(g_i) of every row and neuron, and the minimising z."""
+        at = self.a + g / self.kappa
+        off = np.clip(at, self.low, 0)
+        on = np.clip(at - self.C / self.kappa, 0, self.high)
+        below = 0.5 * self.kappa * (off - self.a) ** 2 - g * (off - self.a)
+        above = self.C * on + 0.5 * self.kappa * (on - self.a) ** 2 - g * (on - self.a)
+        return np.minimum(below, above), np.where(above < below, on, off)
+
+    def start(self) -> Array:
+        """The slopes of CROWN's lines."""
+        return np.asarray(self.C * np.where(self.C > 0, self.a > 0, self.high / (self.high - self.low)))
+
+    def ascend(self, inverse: Array) -> Array:
+        """The best slopes met in some steps of accelerated ascent, row by row."""
+        spread = self.W @ inverse @ self.W.T
+        pull = self.lin @ inverse @ self.W.T
+        sizes = 1 / (1 / self.kappa + np.abs(spread).sum(1))
+        here = ahead = best = self.start()
+        value, momentum = np.full(len(here), -np.inf), 1.0
+        for _ in range(STEPS):
+            terms, z = self.terms(ahead)
+            bent = ahead @ spread
+            height = terms.sum(1) - (pull * ahead).sum(1) - 0.5 * (bent * ahead).sum(1)
+            better = height > value
+            value, best = np.where(better, height, value), np.where(better[:, None], ahead, best)
+            moved = ahead + sizes * (self.a - z - pull - bent)
+            after = 0.5 * (1 + np.sqrt(1 + 4 * momentum**2))
+            here, ahead, momentum = moved, moved + (momentum - 1) / after * (moved - here), after
+        return best
+
+    def proven(self, g: Array, inverse: Array) -> Array:
+        """F of every row less all rounding, for A ⪰ LEAST·I: pᵀA⁻¹p ≤ 2p·x - x·Ax + ‖p - Ax‖²/LEAST for any x."""
+        count, dim = self.W.shape
+        p = self.lin + g @ self.W
+        x = p @ inverse
+        u = x @ self.W.T
+        rest = p - x + (self.kappa * u) @ self.W
+        lengths = np.linalg.norm(x, axis=1) + SQUARES
+        sizes = np.linalg.norm(self.W, axis=1) * (1 + gamma(dim + 2)) + SQUARES
+        load = np.linalg.norm(self.lin, axis=1) + np.abs(g) @ sizes
+        bends = self.kappa * sizes * (np.abs(u) + gamma(dim + 2) * sizes * lengths[:, None])
+        slack = gamma(count + dim + 8) * (load + lengths + 2 * bends.sum(1))
+        off = np.linalg.norm(rest, axis=1) * (1 + gamma(dim + 4)) + slack + SQUARES
+        form = 2 * (p * x).sum(1) - lengths**2 + (u**2) @ self.kappa
+        weight = 2 * (load + bends.sum(1)) * lengths + lengths**2 + (u**2) @ self.kappa
+        form = form + off**2 / LEAST * (1 + gamma(4)) + gamma(count + dim + 12) * weight
+        terms, _ = self.terms(g)
+        far = np.abs(self.a) + np.abs(g) / self.kappa + np.abs(self.C) / self.kappa
+        # The minimising z is off by a share of `far`, which costs the square of that.
+        each = np.abs(self.C) * self.high + 4 * self.kappa * far**2 + 2 * np.abs(g) * far
+        total = np.abs(self.offsets) + each.sum(1)
+        return np.asarray(self.offsets + terms.sum(1) - 0.5 * form - gamma(count + 20) * (total + np.abs(form)))
+
+
+def _shared(ball: Ball, known: Intervals, now: _Rows) -> Array:
+    """The dual's floors under rows·φ(z_1) + offsets; -inf where it has nothing to say."""
+    low, high = known.low[0], known.high[0]
+    on, bent = low >= 0, (low < 0) & (high > 0)
+    nothing = np.full(len(now.rows), -np.inf)
+    if not bent.any():
+        return nothing
+    dual, s, slip = _scaled(ball, known, now, on, bent)
+    A = remainder(dual.W, dual.kappa)
+    if not _definite(A, dual):
+        return nothing
+    L = factor(A)
+    assert L is not None
+    inverse = L.solve(np.eye(len(A)))
+    value = s * (dual.proven(dual.ascend(inverse), inverse) - 0.5 * ball.reach**2 * (1 + 8 * ROUNDOFF))
+    floor = value - slip - gamma(4) * (np.abs(value) + s * ball.reach**2)
+    return np.where(np.isfinite(floor), floor, -np.inf)
+
+
+def _scaled(
+    ball: Ball, known: Intervals, now: _Rows, on: NDArray[np.bool_], bent: NDArray[np.bool_]
+) -> tuple[_SharedDual, Array, Array]:
+    """The dual of all rows, their units s (powers of two), and what the rows lose before it."""
+    W, a, slips = ball.first[bent], ball.a[bent], ball.slips[bent]
+    low, high = known.low[0][bent] - 2 * slips, known.high[0][bent] + 2 * slips  # the model's z, not the network's
+    C, given = now.rows[:, bent], now.rows[:, on]
+    lin, offsets = given @ ball.first[on], now.offsets + given @ ball.a[on]
+    size = np.abs(ball.a) + ball.range_1 + ball.slips
+    live = on | bent
+    slip = np.abs(now.rows[:, live]) @ ball.slips[live] * (1 + gamma(len(a)))
+    slip = slip + gamma(len(size) + 8) * (np.abs(given) @ size[on] + np.abs(now.offsets)) + UNDERFLOW
+    gradient = np.linalg.norm(lin + (C * np.where(C > 0, a > 0, high / (high - low))) @ W, axis=1)
+    s = 2.0 ** np.round(np.log2(np.maximum(gradient, 1e-9) / ball.reach * STEEP))
+    C, lin, offsets = C / s[:, None], lin / s[:, None], offsets / s
+    squares = (W**2).sum(1)
+    kappa = np.sqrt((np.minimum(C, 0) ** 2).mean(0)) + 1e-9
+    kappa = kappa / (2 * np.sqrt((0.5 * a) ** 2 + (WIDTH * ball.reach) ** 2 * squares + 1e-30))
+    root = W * np.sqrt(kappa)[:, None]
+    top = np.linalg.eigvalsh(root @ root.T if len(root) < root.shape[1] else root.T @ root)[-1]
+    return _SharedDual(W, a, low, high, C, lin, offsets, kappa * (FULL / max(float(top), 1e-300))), s, slip
+
+
+def _definite(A: Array, dual: _SharedDual) -> bool:
+    """Whether the real A ⪰ LEAST·I, by a factor of A less more than rounding can do."""
+    count, dim = dual.W.shape
+    trace = float(dual.kappa @ (dual.W**2).sum(1))
+    shifted = A.copy()
+    shifted.flat[:: dim + 1] -= LEAST + 2 * (gamma(count + 6) * (1 + trace) + gamma(dim + 2) * (dim + trace))
+    return factor(shifted) is not None

@@ -1,0 +1,363 @@
+"""Exact radii of deep networks: against all activation regions, and what the judge says in rational arithmetic."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+
+from benchmarks.fuzz.deep import SHAPES, draw
+from brittle.attacks import MinimumNorm
+from brittle.certificates import Enclosure, Exact, Example, Relaxation
+from brittle.certificates.deep_exact.branch_and_bound import Tree, plant
+from brittle.certificates.deep_exact.ellipsoid import Ellipse, two_rays
+from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
+from brittle.certificates.deep_exact.interior_point import climb, first_iterate, with_margin
+from brittle.certificates.deep_exact.judge import examine
+from brittle.certificates.deep_exact.problem import Problem
+from brittle.certificates.deep_exact.relaxed_attack import margin_at
+from brittle.certificates.layers import Layers
+from brittle.networks import Convolution, Deep, Dense
+from brittle.settings import Data
+from tests.certificates.rational import exact_margin
+from tests.certificates.reference import brute_force_strict_radius
+
+
+def _labelled(network, X):
+    logits = network.logits(X)
+    return Data(X, torch.where(logits > 0, 1.0, -1.0).double() if network.classes == 1 else logits.argmax(1))
+
+
+def _random(seed, shape, steep=1.5):
+    rng = np.random.default_rng(seed)
+    weights = [torch.from_numpy(rng.normal(size=(b, a)) / a**0.5 * steep) for a, b in pairwise(shape)]
+    biases = [torch.from_numpy(0.3 * rng.normal(size=b)) for b in shape[1:]]
+    return Deep.dense(weights, biases), torch.from_numpy(rng.normal(size=(2, shape[0])))
+
+
+def _enumerated(network, data, limit):
+    weights, biases = ([each.numpy() for each in part] for part in (network.weights, network.biases))
+    return [
+        brute_force_strict_radius(weights, biases, x.numpy(), float(y), limit)
+        for x, y in zip(data.X, data.y, strict=True)
+    ]
+
+
+def _planted(network, x, y, radius) -> Tree:
+    margins = Layers.of(network, "exact").around(x, radius, y)
+    with np.errstate(all="ignore"):
+        example = Example(network, 0, x, y, float(network.margins(x[None], y[None])))
+        tree = plant(margins, example, Enclosure(0.0, np.inf, torch.zeros_like(x), radius), 1e-3, lambda: False)
+    assert tree is not None
+    return tree
+
+
+def _dual_point(tree, steps):
+    """A problem of the tree's first rival in the whole ball, and multipliers some iterations after the start."""
+    root = tree.root
+    shared, problem = (Problem.of(root, root.branch, rival) for rival in (None, tree.rivals[0]))
+    start = climb(shared, first_iterate(shared, root.ball.reach, 1.0), 4)
+    start = with_margin(shared, problem, start, margin_at(root.ball, tree.rivals[0]))
+    return problem, climb(problem, start, steps)
+
+
+def test_the_radius_of_one_neuron_per_layer_is_the_one_found_by_hand():
+    """z_1 = 2 + δ, z_2 = 3 - h_1, f = h_2 - ½: at 0 it is ½, and h_2 falls below ½ where h_1 passes 2½."""
+    one = torch.ones(1, 1, dtype=torch.float64)
+    network = Deep.dense([one, -one, one], [torch.tensor([b], dtype=torch.float64) for b in (2.0, 3.0, -0.5)])
+    found = Exact(gap=1e-6).bound(network, Data(torch.zeros(1, 1, dtype=torch.float64), torch.ones(1).double()))
+    assert found.exact[0]
+    assert found.upper[0] == pytest.approx(0.5, rel=1e-6)
+
+
+def test_a_dual_point_found_by_hand_proves_what_it_should():
+    """The example of docs/certificates.md: f = 2h - ½, z = ½ + ε in [-.1, 1.1], μ = ⅛, λ = τ = 2½, ρ = 0."""
+    rows, ends = np.array([[0.0, 2.0, -0.5], [1.0, 0.0, 0.5]]), (np.array([-0.1]), np.array([1.1]))
+    problem = Problem(rows, np.zeros(2), *ends, np.array([0]), np.array([], dtype=int))
+    verdict = examine(problem, np.array([0.125, 0.0, 2.5, 0.0, 2.5]), 0.3)
+    assert verdict.floor == pytest.approx(1 / 32, rel=1e-9)
+    assert verdict.low[0] == pytest.approx(0.25 - 0.0275**0.5, rel=1e-4)  # the neuron is on at every flip up to .3
+    assert verdict.high[0] == pytest.approx(0.25 + 0.0275**0.5, rel=1e-4)
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 4, 1), (3, 5, 4, 3), (4, 3, 4, 3, 1), (2, 3, 3, 3, 3, 3)])
+def test_exact_agrees_with_all_activation_regions(shape):
+    network, X = _random(sum(shape), shape)
+    data = _labelled(network, X)
+    found = Exact(gap=1e-4).bound(network, data, cap=2.0)
+    for row, radius in enumerate(_enumerated(network, data, 2.0)):
+        assert found.lower[row] <= radius * (1 + 1e-7)
+        assert found.upper[row] >= radius * (1 - 1e-7)
+        assert found.exact[row]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_degenerate_networks_are_enclosed(shape):
+    """Duplicates, zero weights, plateaus, nearly parallel rows: the enclosure holds, whether it closes or not."""
+    network, data = draw(np.random.default_rng(SHAPES.index(shape)), shape, widest=4)
+    found = Exact(gap=1e-3, seconds=0.5).bound(network, data, cap=1.5)
+    for row, radius in enumerate(_enumerated(network, data, 1.5)):
+        assert found.lower[row] <= radius * (1 + 1e-7)
+        assert found.upper[row] >= radius * (1 - 1e-7)
+
+
+def test_a_convolution_is_certified_like_its_matrix():
+    rng = np.random.default_rng(3)
+    kernel, image = torch.from_numpy(rng.normal(size=(1, 1, 2, 2))), (1, 3, 3)
+    convolution = Convolution(kernel, torch.from_numpy(rng.normal(size=1)), image, stride=(1, 1))
+    sizes = ((3, 4), (2, 3))
+    dense = [Dense(*(torch.from_numpy(rng.normal(size=part) / 2) for part in (size, size[:1]))) for size in sizes]
+    network = Deep((convolution, *dense))
+    data = _labelled(network, torch.from_numpy(rng.normal(size=(1, 9))))
+    found = Exact(gap=1e-3).bound(network, data)
+    assert found.exact[0]
+    assert found.upper[0] == pytest.approx(_enumerated(network, data, np.inf)[0], rel=2e-3)
+
+
+def test_the_relaxation_is_never_better():
+    network, X = _random(5, (6, 8, 8, 3))
+    data = _labelled(network, X)
+    exact, relaxed = (method.bound(network, data, cap=0.5) for method in (Exact(gap=1e-3), Relaxation()))
+    assert (exact.lower >= relaxed.lower * (1 - 1e-3)).all()
+
+
+def test_when_time_is_up_the_enclosure_holds():
+    network, X = _random(1, (3, 7, 7, 7, 1))
+    data = _labelled(network, X)
+    found = Exact(gap=1e-6, seconds=1e-3).bound(network, data, cap=3.0)
+    assert (found.lower <= found.upper).all()
+
+
+def _minimum(problem, y):
+    """min over x of the Lagrangian in rational arithmetic, None if it has none."""
+    S = _exact_lagrangian(problem, y)
+    size = len(S) - 1
+    for k in range(size):
+        if S[k][k] <= 0:
+            return None
+        for i in range(k + 1, size + 1):
+            share = S[i][k] / S[k][k]
+            S[i] = [left - share * right for left, right in zip(S[i], S[k], strict=True)]
+    return S[size][size] / 2
+
+
+def _exact_lagrangian(problem, y):
+    """S = S_0 + Σ y (abᵀ + baᵀ), constraint by constraint, of fractions."""
+    n, p, size = problem.n, problem.p, problem.p + problem.n + 1
+    unit = [[Fraction(int(i == j)) for j in range(size)] for i in range(size)]
+    forms = [[Fraction(float(entry)) for entry in row] for row in problem.rows]
+    low, high = ([Fraction(float(end)) for end in ends] for ends in (problem.low, problem.high))
+    m, one = problem.multipliers(y), unit[-1]
+
+    def minus(left, right, times=1):
+        return [i - times * j for i, j in zip(left, right, strict=True)]
+
+    pairs = [(m.mu, one, forms[0])]
+    for i in range(n):
+        h, z = unit[p + i], forms[1 + i]
+        pairs.append((m.lam[i], h, minus(h, z)))
+        pairs.append((m.rho[i], h, minus(z, one, high[i])))
+        pairs.append((m.tau[i], minus(z, h), minus(z, one, low[i])))
+    for i in range(problem.k):
+        z = forms[1 + n + i]
+        pairs.append((m.sigma[i], minus(z, one, low[n + i]), minus(z, one, high[n + i])))
+    S = [[Fraction(int(i == j and i < p)) for j in range(size)] for i in range(size)]
+    for times, a, b in pairs:
+        times = Fraction(float(times))
+        S = [[S[i][j] + times * (a[i] * b[j] + b[i] * a[j]) for j in range(size)] for i in range(size)]
+    return S
+
+
+@pytest.mark.parametrize("steps", [0, 6, 20])
+def test_the_judge_stays_below_the_minimum_in_rational_arithmetic_and_close_to_it(steps):
+    network, X = _random(2, (3, 4, 4, 3))
+    data = _labelled(network, X)
+    tree = _planted(network, X[0], data.y[0], 3.0)
+    problem, iterate = _dual_point(tree, steps)
+    floor, minimum = examine(problem, iterate.y, tree.root.ball.reach).floor, _minimum(problem, iterate.y)
+    assert floor <= minimum
+    assert floor >= minimum - Fraction(1e-9)
+
+
+def test_the_judge_refuses_forged_points():
+    network, X = _random(2, (3, 4, 4, 3))
+    data = _labelled(network, X)
+    tree = _planted(network, X[0], data.y[0], 3.0)
+    reach = tree.root.ball.reach
+    problem, iterate = _dual_point(tree, 10)
+    honest, n = iterate.y, problem.n
+    assert examine(problem, honest, reach).floor > -np.inf
+    curved = honest.copy()
+    curved[2 : 2 + n] = -10 - honest[2 + 2 * n : 2 + 3 * n].max() * 100  # λ so negative that L has no minimum
+    forged = [curved, honest[:-1]]
+    for place, value in ((0, -1e-3), (2 + n, -1e-9), (2 + 2 * n, np.nan), (3, np.inf), (0, 1e200)):
+        forged.append(honest.copy())
+        forged[-1][place] = value
+    for y in forged:
+        verdict = examine(problem, y, reach)
+        assert verdict.floor == -np.inf
+        assert (verdict.low == problem.low).all()
+        assert (verdict.high == problem.high).all()
+    assert _minimum(problem, curved) is None
+
+
+def test_t_is_the_solvers_affair():
+    network, X = _random(2, (3, 4, 4, 3))
+    data = _labelled(network, X)
+    tree = _planted(network, X[0], data.y[0], 3.0)
+    problem, iterate = _dual_point(tree, 10)
+    boasting = iterate.y.copy()
+    boasting[1] = 1e6
+    reach = tree.root.ball.reach
+    assert examine(problem, boasting, reach).floor == examine(problem, iterate.y, reach).floor
+
+
+def _own_inputs(network, root, x, delta):
+    """The network's own z of the listed neurons at x + δ, in fractions and in the root's units."""
+    ball, point = root.ball, [Fraction(a) + Fraction(b) for a, b in zip(x.tolist(), delta.tolist(), strict=True)]
+    first, a = _affine(network.weights[0].numpy(), network.biases[0].numpy(), point), network.values(x[None])[0][0]
+    units = np.round(np.log2(np.abs(ball.a / a.numpy())))
+    z, found = [value * Fraction(2) ** int(unit) for value, unit in zip(first, units, strict=True)], []
+    for W, b, places in zip(ball.weights, ball.biases, root.places, strict=True):
+        found += [z[place] for place in places]
+        z = _affine(W, b, [max(value, 0) for value in z])
+    return found
+
+
+def _affine(W, b, values):
+    rows = [[Fraction(float(entry)) for entry in row] for row in W]
+    return [
+        sum((entry * value for entry, value in zip(row, values, strict=True)), Fraction(float(bias)))
+        for row, bias in zip(rows, b, strict=True)
+    ]
+
+
+def test_the_networks_own_inputs_differ_from_the_forms_by_their_slips():
+    """In fractions; some neurons are settled as they are at the point, so that rows are composed."""
+    network, X = _random(4, (6, 4, 5, 4, 1))
+    data = _labelled(network, X)
+    tree = _planted(network, X[0], data.y[0], 2.0)
+    root, rng = tree.root, np.random.default_rng(0)
+    basis, unit = root.ball.span.basis, Fraction(2) ** -root.ball.exponent
+    assert basis is not None
+    largest = 0.0
+    for _ in range(5):
+        delta = rng.normal(size=6)
+        delta *= 1.9 / np.linalg.norm(delta)
+        own = _own_inputs(network, root, X[0], delta)
+        signs = np.where(rng.random(len(own)) < 0.7, [1 if z > 0 else -1 for z in own], 0).astype(np.int8)
+        problem = Problem.of(root, replace(root.branch, signs=signs), tree.rivals[0])
+        epsilon = _affine(basis.T, np.zeros(basis.shape[1]), [Fraction(step) * unit for step in delta.tolist()])
+        xi = [*epsilon, *(max(own[place], 0) for place in problem.free), Fraction(1)]
+        forms = _affine(problem.rows[1:], np.zeros(len(own)), xi)
+        for form, slip, place in zip(forms, problem.slips[1:], [*problem.free, *problem.settled], strict=True):
+            off = abs(form - own[place])
+            assert off <= Fraction(float(slip))
+            largest = max(largest, float(off))
+    assert largest > 0
+
+
+def test_every_flip_lies_in_the_intervals_that_the_judge_leaves():
+    seen = narrowed = 0
+    for seed in range(6):
+        network, X = _random(seed, (12, 6, 6, 1))
+        data = _labelled(network, X[:1])
+        flip = MinimumNorm().run(network, data).perturbations[0].numpy()
+        radius = float(np.linalg.norm(flip)) * 1.1
+        noise = np.random.default_rng(seed).normal(size=(4000, 12))
+        deltas = flip * 1.02 + 0.25 * radius * noise / np.linalg.norm(noise, axis=1, keepdims=True)
+        flipped = (network.margins(X[0] + torch.from_numpy(deltas), data.y.expand(4000)) < 0).numpy()
+        deltas = deltas[flipped & (np.linalg.norm(deltas, axis=1) < radius)]
+        tree = _planted(network, X[0], data.y[0], radius)
+        problem, iterate = _dual_point(tree, 20)
+        verdict = examine(problem, iterate.y, tree.root.ball.reach)
+        narrowed += int(((verdict.low > problem.low) | (verdict.high < problem.high)).sum())
+        for delta in deltas:
+            z = _inputs(tree, delta)
+            assert (z >= verdict.low - 1e-12).all()
+            assert (z <= verdict.high + 1e-12).all()
+            seen += 1
+    assert seen > 100
+    assert narrowed > 20
+
+
+def _inputs(tree, delta):
+    """z of the listed neurons at δ, in the root's units."""
+    ball = tree.root.ball
+    epsilon = ball.span.reduce(delta / 2.0**ball.exponent)
+    z, found = ball.first @ epsilon + ball.a, []
+    for layer, places in enumerate(tree.root.places):
+        found.append(z[places])
+        z = ball.weights[layer] @ np.maximum(z, 0) + ball.biases[layer]
+    return np.concatenate(found)
+
+
+def test_the_two_rays_are_cut_where_a_dense_sample_of_them_leaves_the_ellipse():
+    rng = np.random.default_rng(0)
+    t = np.linspace(-6, 6, 24_001)
+    for _ in range(40):
+        root = rng.normal(size=(2, 2))
+        G, (h, z), room = root @ root.T + 0.01 * np.eye(2), rng.normal(size=2), rng.uniform(0.1, 2)
+        cut = Ellipse(*(np.array([value]) for value in (G[0, 0], G[0, 1], G[1, 1], h, z, 0.0)))
+        low, high = two_rays(cut, room, np.array([-6.0]), np.array([6.0]))
+        inside = []
+        for graph in (np.stack([t, t])[:, t >= 0], np.stack([0 * t, t])[:, t <= 0]):
+            away = graph - np.array([[h], [z]])
+            inside.append(graph[1][(away * np.linalg.solve(G, away)).sum(0) <= room])
+        on, off = inside
+        if not len(on) and not len(off):
+            assert low > high or high - low < 0.01
+            continue
+        lowest, highest = (off if len(off) else on).min(), (on if len(on) else off).max()
+        assert low[0] <= lowest
+        assert high[0] >= highest
+        assert low[0] >= lowest - 1e-2
+        assert high[0] <= highest + 1e-2
+
+
+def test_first_intervals_and_floors_hold_on_samples():
+    network, X = _random(6, (6, 10, 10, 3))
+    data = _labelled(network, X)
+    tree = _planted(network, X[0], data.y[0], 0.7)
+    ball = tree.root.ball
+    with np.errstate(all="ignore"):
+        known = first_intervals(ball)
+        floors = margin_floors(ball, known)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        epsilon = rng.normal(size=ball.first.shape[1])
+        epsilon *= ball.reach * rng.random() ** 0.1 / np.linalg.norm(epsilon)
+        z = ball.first @ epsilon + ball.a
+        for layer, (W, b) in enumerate(zip(ball.weights, ball.biases, strict=True)):
+            assert (z >= known.low[layer] - 1e-12).all()
+            assert (z <= known.high[layer] + 1e-12).all()
+            z = W @ np.maximum(z, 0) + b
+        assert (z >= floors - 1e-12).all()
+
+
+@pytest.mark.parametrize("by", [-300, -40, 40, 300])
+@pytest.mark.parametrize("place", ["x", "first", "middle", "last", "biases"])
+def test_far_scales_give_valid_bounds_or_a_reason(by, place):
+    network, X = _random(7, (3, 4, 4, 1))
+    weights, biases = list(network.weights), list(network.biases)
+    scale = 2.0**by
+    if place == "x":
+        X, biases[0] = X * scale, biases[0] * scale
+    elif place == "biases":
+        biases = [b * scale for b in biases]
+    else:
+        layer = ("first", "middle", "last").index(place)
+        weights[layer] = weights[layer] * scale
+    network = Deep.dense(weights, biases)
+    data = _labelled(network, X)
+    found = Exact(gap=1e-3, seconds=2).bound(network, data)
+    for row in range(len(X)):
+        lower, upper = float(found.lower[row]), float(found.upper[row])
+        assert lower <= upper
+        assert lower > 0 or found.reason[row] or found.status[row].value == "error"
+        for direction in np.random.default_rng(row).normal(size=(20, 3)):
+            step = direction / np.linalg.norm(direction) * lower * (1 - 1e-9)
+            moved = [Fraction(float(a)) + Fraction(float(b)) for a, b in zip(X[row], step, strict=True)]
+            assert lower == 0 or exact_margin(network, moved, int(data.y[row])) >= 0
