@@ -9,7 +9,7 @@ from benchmarks.fuzz import confirm, run, run_deep, run_far
 from benchmarks.fuzz.ordinary import METHODS, Tally
 
 FAR = 4  # one case of so many is at far scales
-DEEP = 20  # and one of so many is a deep network whose regions are enumerated
+DEEP = 200  # and one of so many is a deep network whose regions are enumerated
 
 
 def main() -> int:

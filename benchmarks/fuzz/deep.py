@@ -75,7 +75,7 @@ def examine(seed: int) -> DeepTally:
     tally = DeepTally(len(data))
     gap = float(10.0 ** -rng.integers(2, 7))
     try:
-        found = Exact(gap=gap, seconds=3.0).bound(network, data, cap=CAP)
+        found = Exact(gap=gap, seconds=1.0).bound(network, data, cap=CAP)
     except Contradiction as contradiction:
         tally.violations.append(f"seed {seed}: {contradiction}")
         return tally
