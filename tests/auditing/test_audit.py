@@ -21,8 +21,6 @@ from brittle.settings.orthogonal import halves
 from brittle.theorems.solved import kkt_network
 from brittle.training import Flow, Logistic, LogLoss, Steps
 
-pytestmark = pytest.mark.xdist_group("audit")  # one worker makes what the tests share
-
 
 @pytest.fixture(scope="module")
 def trained():

@@ -12,8 +12,6 @@ import pytest
 
 from brittle.cli import main
 
-pytestmark = pytest.mark.xdist_group("resume")  # one worker makes what the tests share
-
 ARGUMENTS = ["reproduce", "vardi2022/fig1a", "--preset", "smoke", "--only", "alpha=0.5", "--only", "dim=64"]
 
 

@@ -10,8 +10,6 @@ from brittle.report.audit_page import audit_page, number, write_audit_page
 from brittle.settings import Data, Digits, Truth
 from tests.report.browser import chromium, page
 
-pytestmark = pytest.mark.xdist_group("audit page")  # one worker makes what the tests share
-
 
 @pytest.fixture(scope="module")
 def audited():
