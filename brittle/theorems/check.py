@@ -8,19 +8,20 @@ import torch
 from torch import Generator
 
 from brittle.attacks import flip_intervals
-from brittle.common.errors import InputError, required
+from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison
-from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet
+from brittle.theorems.instance import Facts, Instance, NetworkNeeded
+from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet, without_network
 from brittle.theorems.scaling import Scaling
 from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, SMALLEST_SCALE, Witness
 
 # what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
 SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError, AssertionError)
+NO_NETWORK = "it needs a network"
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ class Verdict(Result):
     it. `hypotheses` and `bound` hold every supposition and every promise beside its measured value, `measured` all
     quantities by name, `probability` how likely the promise is at least (NaN where a hypothesis fails), `scaling` the
     fitted exponents. `seconds` is what it took. Where a hypothesis fails and it was asked for, `beyond` holds the
-    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why not, where it
-    cannot be measured.
+    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why the conclusion is
+    missing, where it cannot be measured.
     """
 
     id: str
@@ -63,7 +64,10 @@ def check(
     *,
     beyond: bool = False,
 ) -> Verdict:
-    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`."""
+    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`.
+
+    Without a network, what concerns the data alone is evaluated, up to where the theorem first looks at the network.
+    """
     from brittle.theorems.registry import find
 
     statement = find(theorem) if isinstance(theorem, str) else theorem
@@ -80,18 +84,23 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
     begun = time.perf_counter()
-    hypotheses = tuple(theorem.hypotheses(instance))
+    hypotheses, complete = suppositions(theorem, instance)
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
-    fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
-    if not failed or beyond:
+    fared, measured, unmeasurable = findings([], {}), dict[str, float](), "" if complete else NO_NETWORK
+    if complete and (not failed or beyond):
         try:
             measured = measure(theorem.witness(instance), instance, theorem.comparator(instance))
             fared = findings(theorem.bound(instance), measured)
+        except NetworkNeeded:
+            unmeasurable = NO_NETWORK
         except SENSELESS as error:
             if not failed:
                 raise
             unmeasurable = str(error) or type(error).__name__
-    judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
+    if unmeasurable == NO_NETWORK:
+        judgement = without_network(hypotheses, complete)
+    else:
+        judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
     return Verdict(
         id=theorem.id,
         claim=theorem.claim,
@@ -109,6 +118,18 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
     )
 
 
+def suppositions(theorem: Theorem, instance: Instance) -> tuple[tuple[Comparison, ...], bool]:
+    """The hypotheses, and whether these are all: without a network, those before the first that looks at it."""
+    found: list[Comparison] = []
+    try:
+        # one by one: what came before the network was looked at is kept
+        for hypothesis in theorem.hypotheses(instance):
+            found.append(hypothesis)
+    except NetworkNeeded:
+        return tuple(found), False
+    return tuple(found), True
+
+
 def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:
     """What became of a conclusion that was not promised."""
     if unmeasurable:
@@ -123,7 +144,8 @@ def measure(witness: Witness, instance: Instance, comparator: Network | None = N
     measured = {name: float(value) for name, value in witness.measures.items()}
     if witness.perturbations is None:
         return measured
-    network = required(instance.network, "a perturbation needs a network to be applied to")
+    if (network := instance.network) is None:
+        raise NetworkNeeded("a perturbation needs a network to be applied to")
     X = instance.data.X if witness.examples is None else witness.examples
     y = instance.data.y if witness.labels is None else witness.labels
     measured[LONGEST] = float(torch.linalg.vector_norm(witness.perturbations, dim=1).max())

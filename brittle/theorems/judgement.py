@@ -3,7 +3,7 @@
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brittle.theorems.comparison import Comparison, Promise
 from brittle.theorems.scaling import Scaling
@@ -85,6 +85,22 @@ def unmet(hypotheses: Sequence[Comparison]) -> Judgement:
     worst = "; ".join(f"{failure} does not hold (slack {failure.slack:.3g})" for failure in hypotheses)
     outcome = Outcome.HYPOTHESES_FAIL
     return Judgement(outcome, f"{outcome.advice}: {worst}", probability=math.nan)
+
+
+def without_network(hypotheses: Sequence[Comparison], complete: bool) -> Judgement:
+    """Where there are only data: a hypothesis on them that fails settles it, otherwise it depends on the network.
+
+    `complete`: these are all hypotheses, and only the conclusion is about a network.
+    """
+    failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
+    if failed:
+        return replace(unmet(failed), advice=f"{unmet(failed).advice}; no network changes that")
+    if not hypotheses and not complete:
+        advice = "this theorem looks at the network before the data: give one"
+    else:
+        rest = "the conclusion needs" if complete else "the others and the conclusion need"
+        advice = f"{len(hypotheses)} hypotheses on the data hold; {rest} a network"
+    return Judgement(Outcome.INCONCLUSIVE, advice, probability=math.nan)
 
 
 def listed(comparisons: Sequence[Comparison]) -> str:
