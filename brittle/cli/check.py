@@ -115,7 +115,7 @@ def check(
     require(not (own and trials), "--trials draws instances of its own; leave out --net and --data")
     beyond = beyond or json_file is not None
     if own:
-        verdict = _on_files(theorem, _network(net, start), data, facts(known), beyond)
+        verdict = _on_files(theorem, net, data, start, known, beyond)
     else:
         verdict = check_default(theorem, generator(seed), beyond=beyond)
     counted = _over_draws(theorem, trials, seed) if trials else None
@@ -144,13 +144,19 @@ def _network(net: NetworkFile | None, start: NetworkFile | None) -> Network | No
 
 
 def _on_files(
-    theorem: Theorem, network: Network | None, data: Path | None, known: dict[str, float], beyond: bool
+    theorem: Theorem,
+    net: NetworkFile | None,
+    data: Path | None,
+    start: NetworkFile | None,
+    known: list[str],
+    beyond: bool,
 ) -> Verdict:
     from brittle.settings import load_data
 
     if data is None:
         raise InputError("--net is given without --data: a theorem is checked on examples (give --data FILE)")
-    told = Told(known) if known else None
+    numbers, network = facts(known), _network(net, start)
+    told = Told(numbers) if numbers else None
     verdict = check_given(theorem, load_data(data), network, told, beyond=beyond)
     require(told is None or bool(told.kinds), f"--fact: {theorem.id} asks for no facts; leave it out")
     if told is not None and told.missing:

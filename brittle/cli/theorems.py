@@ -41,7 +41,8 @@ def theorems(
     if markdown is not None:
         from brittle.report.theorem_index import read_results, write_index
 
-        write_index(markdown, chosen, read_results(results))
+        own = [theorem for theorem in chosen if theorem.id in THEOREMS]
+        write_index(markdown, own, read_results(results))
         say(f"wrote {markdown}")
         return
     rows = [

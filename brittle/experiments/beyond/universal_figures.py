@@ -150,7 +150,7 @@ def _below(text: str, points: Sequence[Point], name: str, limit: float) -> Claim
 
 def _grows(points: Sequence[Point]) -> Claim:
     text = "c grows no faster with R/r than the largest norm, √(R/r) (read as: on means over seeds, at every d)"
-    shares = {}
+    shares: dict[tuple[int, float], float] = {}
     for d in distinct(points, "dim"):
         means = {r: mean(values(where(points, dim=d, ratio=r), "size")) for r in distinct(points, "ratio")}
         if 1.0 in means:
