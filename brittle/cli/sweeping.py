@@ -9,7 +9,7 @@ from brittle.cli.options import generator
 from brittle.common.errors import require
 from brittle.report.sweeps import headings, summary, write_csv, write_latex
 from brittle.theorems import Theorem
-from brittle.theorems.sweep import Case, combinations, sweep, violated
+from brittle.theorems.sweeps import Case, combinations, sweep, violated
 
 
 class Files(NamedTuple):

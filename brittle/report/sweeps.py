@@ -9,7 +9,7 @@ from typing import Any
 from brittle.common.files import replacing
 from brittle.common.result import short
 from brittle.theorems.comparison import Comparison
-from brittle.theorems.sweep import Case
+from brittle.theorems.sweeps import Case
 
 COMPARED = ("part", "name", "value", "relation", "limit", "slack", "holds")
 SPECIAL = {each: f"\\{each}" for each in "&%$#_{}"}

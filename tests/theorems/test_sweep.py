@@ -7,8 +7,8 @@ import torch
 
 from brittle.common.errors import InputError
 from brittle.report.sweeps import latex, write_latex
-from brittle.theorems import Outcome, check_default, find
-from brittle.theorems.sweep import combinations, sweep, violated
+from brittle.theorems import Outcome, check_default, find, sweep
+from brittle.theorems.sweeps import combinations, violated
 
 
 def seeded():
