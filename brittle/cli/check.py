@@ -19,7 +19,7 @@ from brittle.common.progress import Progress
 from brittle.common.result import short
 from brittle.common.threads import one_thread
 from brittle.networks import Network, as_two_layer
-from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_default, check_many, find
+from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_data, check_default, check_many, find
 from brittle.theorems import check as check_given
 from brittle.theorems.instance import Told
 from brittle.theorems.registry import made
@@ -100,9 +100,8 @@ def check(
         require(alone, "`brittle check all` takes no --net, --data, --trials, --solve-for, --set or --sweep: name one")
         _check_all(seed, json_file)
         return
-    theorem = configured(
-        made(imported("the theorem", identity), identity) if ":" in identity else find(identity), settings
-    )
+    named = made(imported("the theorem", identity), identity) if ":" in identity else find(identity)
+    theorem = configured(named, settings)
     if sweeps:
         alone = not (own or trials or solve_for)
         require(alone, "--sweep is over default instances: leave out --net, --data, --trials and --solve-for")
@@ -157,7 +156,11 @@ def _on_files(
         raise InputError("--net is given without --data: a theorem is checked on examples (give --data FILE)")
     numbers, network = facts(known), _network(net, start)
     told = Told(numbers) if numbers else None
-    verdict = check_given(theorem, load_data(data), network, told, beyond=beyond)
+    examples = load_data(data)
+    if network is None:
+        verdict = check_data(theorem, examples, told, beyond=beyond)
+    else:
+        verdict = check_given(theorem, examples, network, told, beyond=beyond)
     require(told is None or bool(told.kinds), f"--fact: {theorem.id} asks for no facts; leave it out")
     if told is not None and told.missing:
         say(f"facts that were not told: {', '.join(told.missing)}")

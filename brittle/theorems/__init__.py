@@ -1,7 +1,7 @@
 """What the papers promise."""
 
 from brittle.theorems.base import Failures, LikelyClaim, ScalingClaim, Solution, Theorem
-from brittle.theorems.check import Verdict, check, check_default, check_instance
+from brittle.theorems.check import Verdict, check, check_data, check_default, check_instance
 from brittle.theorems.comparison import Comparison, Promise, Relation
 from brittle.theorems.instance import Facts, Instance, Told
 from brittle.theorems.judgement import Findings, Judgement, Outcome
@@ -33,6 +33,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "check",
+    "check_data",
     "check_default",
     "check_instance",
     "check_many",

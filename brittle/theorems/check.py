@@ -21,7 +21,6 @@ from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST
 
 # what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
 SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError, AssertionError)
-NO_NETWORK = "it needs a network"
 
 
 @dataclass(frozen=True)
@@ -64,10 +63,7 @@ def check(
     *,
     beyond: bool = False,
 ) -> Verdict:
-    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`.
-
-    Without a network, what concerns the data alone is evaluated, up to where the theorem first looks at the network.
-    """
+    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`."""
     from brittle.theorems.registry import find
 
     statement = find(theorem) if isinstance(theorem, str) else theorem
@@ -84,23 +80,18 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
     begun = time.perf_counter()
-    hypotheses, complete = suppositions(theorem, instance)
+    hypotheses = tuple(theorem.hypotheses(instance))
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
-    fared, measured, unmeasurable = findings([], {}), dict[str, float](), "" if complete else NO_NETWORK
-    if complete and (not failed or beyond):
+    fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
+    if not failed or beyond:
         try:
             measured = measure(theorem.witness(instance), instance, theorem.comparator(instance))
             fared = findings(theorem.bound(instance), measured)
-        except NetworkNeeded:
-            unmeasurable = NO_NETWORK
         except SENSELESS as error:
             if not failed:
                 raise
             unmeasurable = str(error) or type(error).__name__
-    if unmeasurable == NO_NETWORK:
-        judgement = without_network(hypotheses, complete)
-    else:
-        judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
+    judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
     return Verdict(
         id=theorem.id,
         claim=theorem.claim,
@@ -118,16 +109,31 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
     )
 
 
-def suppositions(theorem: Theorem, instance: Instance) -> tuple[tuple[Comparison, ...], bool]:
-    """The hypotheses, and whether these are all: without a network, those before the first that looks at it."""
-    found: list[Comparison] = []
+def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
+    """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
+
+    That is every hypothesis before the first that looks at the network; one that fails settles the matter.
+    """
+    begun, instance, hypotheses = time.perf_counter(), Instance(data, None, facts), list[Comparison]()
     try:
-        # one by one: what came before the network was looked at is kept
         for hypothesis in theorem.hypotheses(instance):
-            found.append(hypothesis)
-    except NetworkNeeded:
-        return tuple(found), False
-    return tuple(found), True
+            hypotheses.append(hypothesis)
+        return check_instance(theorem, instance, beyond=beyond)
+    except NetworkNeeded as needed:
+        judgement = without_network(hypotheses)
+        return Verdict(
+            id=theorem.id,
+            claim=theorem.claim,
+            verdict=judgement.outcome,
+            advice=judgement.advice,
+            hypotheses=tuple(hypotheses),
+            bound=(),
+            measured={},
+            probability=judgement.probability,
+            note=theorem.note,
+            seconds=time.perf_counter() - begun,
+            unmeasurable=str(needed),
+        )
 
 
 def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:

@@ -87,20 +87,15 @@ def unmet(hypotheses: Sequence[Comparison]) -> Judgement:
     return Judgement(outcome, f"{outcome.advice}: {worst}", probability=math.nan)
 
 
-def without_network(hypotheses: Sequence[Comparison], complete: bool) -> Judgement:
-    """Where there are only data: a hypothesis on them that fails settles it, otherwise it depends on the network.
-
-    `complete`: these are all hypotheses, and only the conclusion is about a network.
-    """
+def without_network(hypotheses: Sequence[Comparison]) -> Judgement:
+    """Where there are only data: a hypothesis on them that fails settles it, otherwise it depends on the network."""
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
     if failed:
         return replace(unmet(failed), advice=f"{unmet(failed).advice}; no network changes that")
-    if not hypotheses and not complete:
-        advice = "this theorem looks at the network before the data: give one"
-    else:
-        rest = "the conclusion needs" if complete else "the others and the conclusion need"
-        advice = f"{len(hypotheses)} hypotheses on the data hold; {rest} a network"
-    return Judgement(Outcome.INCONCLUSIVE, advice, probability=math.nan)
+    known = (
+        f"{len(hypotheses)} hypotheses on the data hold" if hypotheses else "the network is looked at before the data"
+    )
+    return Judgement(Outcome.INCONCLUSIVE, f"{known}; all else needs a network: give one", probability=math.nan)
 
 
 def listed(comparisons: Sequence[Comparison]) -> str:

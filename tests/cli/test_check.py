@@ -193,8 +193,8 @@ def test_data_alone_are_compared_with_what_is_supposed_of_them(files, capsys):
     assert content["verdict"] == "inconclusive"
     assert len(content["hypotheses"]) == 3
     assert content["hypotheses"][0]["name"] == "codimension"
-    assert content["advice"] == "3 hypotheses on the data hold; the others and the conclusion need a network"
-    assert content["unmeasurable"] == "it needs a network"
+    assert content["advice"] == "3 hypotheses on the data hold; all else needs a network: give one"
+    assert "two-layer ReLU network" in content["unmeasurable"]
     assert content["probability"] is None
 
 
@@ -204,6 +204,17 @@ def test_data_that_a_theorem_excludes_need_no_network(files, capsys):
     assert content["verdict"] == "hypotheses_fail"
     assert "relative deviation of ‖x‖ from √d" in content["advice"]
     assert "no network changes that" in content["advice"]
+
+
+def test_a_theorem_about_data_alone_is_decided_without_a_network(files, capsys):
+    assert main(["check", "melamed2023/R3.1-printed", "--data", str(files / "data.npz"), "--json", "-"]) == 1
+    assert printed_json(capsys)["verdict"] == "violated"
+
+
+def test_a_lemma_on_data_is_confirmed_without_a_network(rng, tmp_path, capsys):
+    save_data(find("vardi2022/C.9").default(rng).data, tmp_path / "data.npz")
+    assert main(["check", "vardi2022/C.9", "--data", str(tmp_path / "data.npz"), "--json", "-"]) == 0
+    assert printed_json(capsys)["verdict"] == "confirmed"
 
 
 def test_a_theorem_that_begins_with_the_network_says_so(files, capsys):
