@@ -3,11 +3,13 @@
 import importlib
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from brittle.cli import main
+from brittle.common import plugins
 from brittle.networks import load_network
 
 PAGE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
@@ -50,3 +52,37 @@ def on_the_command_line(folder, capsys):
     assert wrong in capsys.readouterr().err
     assert main(["data", "sample", "--setting", "strangers_parts:Moons", "--noise", "-1", "--examples", "4"]) == 2
     assert "noise is -1.0" in capsys.readouterr().err
+    own = run("check", "strangers_parts:MarginOverNorm", "--net", net, "--data", data)
+    assert (own["id"], own["verdict"]) == ("mine/1", "confirmed")
+    as_plug_ins(folder, capsys, data, net)
+
+
+def as_plug_ins(folder, capsys, data, net):
+    """The same classes by the names of the page's entry points, with one beside them that is broken."""
+    offered = re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1]
+    groups = tomllib.loads(offered)["project"]["entry-points"]
+    groups["brittle.theorems"]["mine/2"] = "mine:NoSuchTheorem"
+    lines = [
+        f"[{group}]\n" + "".join(f"{name} = {place}\n" for name, place in each.items())
+        for group, each in groups.items()
+    ]
+    info = folder / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("\n".join(lines).replace("mine:", "strangers_parts:"))
+    plugins.offered.cache_clear()
+    try:
+        assert main(["attack", net, "--data", data, "--attack", "towards-the-mean", "--share", "0.5"]) == 0
+        capsys.readouterr()
+        assert main(["attack", net, "--data", data, "--attack", "towards"]) == 2
+        assert "towards-the-mean" in capsys.readouterr().err
+        assert main(["check", "mine/1", "--net", net, "--data", data]) == 0
+        assert "confirmed" in capsys.readouterr().out
+        assert main(["check", "mine/2"]) == 2
+        assert capsys.readouterr().err.startswith("brittle: the plug-in 'mine/2' of brittle.theorems")
+        assert main(["theorems", "--paper", "mine", "--json", "-"]) == 0
+        listed = capsys.readouterr()
+        assert [each["id"] for each in json.loads(listed.out)["theorems"]] == ["mine/1"]
+        assert listed.err.count("\n") == 1
+    finally:
+        plugins.offered.cache_clear()

@@ -1,22 +1,28 @@
-"""`brittle check`: one theorem on its own instance or on yours, or all of them."""
+"""`brittle check`: one theorem on its own instance or on yours, over a sweep of its sizes, or all of them."""
 
 import time
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from brittle.cli.console import emit, rows_table, watching
+from brittle.cli.console import emit, rows_table, say, watching
+from brittle.cli.imported import imported
 from brittle.cli.models import NetworkFile, with_networks
-from brittle.cli.options import JsonFile, Seed, generator
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
+from brittle.cli.sweeping import Files, check_each
+from brittle.cli.theorem_fields import axes, configured, facts
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress
 from brittle.common.result import short
 from brittle.common.threads import one_thread
-from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_default, check_many, find
+from brittle.networks import Network, as_two_layer
+from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_data, check_default, check_many, find
 from brittle.theorems import check as check_given
+from brittle.theorems.instance import Told
+from brittle.theorems.registry import made
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -24,6 +30,13 @@ Net = Annotated[
     NetworkFile | None, typer.Option("--net", metavar="FILE", help="Your network: .npz, .pt or .safetensors.")
 ]
 YourData = Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Your data: .npz, .csv or .pt.")]
+Start = Annotated[
+    NetworkFile | None, typer.Option("--start", metavar="FILE", help="Where its training began, unless --net says it.")
+]
+Known = Annotated[
+    list[str],
+    typer.Option("--fact", metavar="NAME=NUMBER", help="Of its training: rate, decay, steps, beta (melamed2023)."),
+]
 Draws = Annotated[
     int | None, typer.Option("--trials", min=1, help="Count failures over this many draws of the default instance.")
 ]
@@ -32,6 +45,20 @@ Unknown = Annotated[
 ]
 Settings = Annotated[
     list[str], typer.Option("--set", metavar="NAME=VALUE", help="A field of the theorem, such as dim=12000.")
+]
+Sweeps = Annotated[
+    list[str],
+    typer.Option("--sweep", metavar="NAME=VALUE,...", help="Check every combination of these values of its fields."),
+]
+CsvFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--csv", metavar="FILE", callback=file_to_write(), help="Write the sweep, a row for every comparison."
+    ),
+]
+LatexFile = Annotated[
+    Path | None,
+    typer.Option("--latex", metavar="FILE", callback=file_to_write(), help="Write the sweep's table for LaTeX."),
 ]
 Beyond = Annotated[
     bool, typer.Option("--beyond", help="Evaluate the conclusion even where a hypothesis fails; --json always does.")
@@ -42,34 +69,54 @@ Beyond = Annotated[
 @with_networks
 @one_thread()  # most of the work is on small matrices
 def check(
-    identity: Annotated[str, typer.Argument(metavar="ID", help="A theorem, such as melamed2023/5.1, or `all`.")],
+    identity: Annotated[
+        str, typer.Argument(metavar="ID", help="A theorem, such as melamed2023/5.1, yours as MODULE:CLASS, or `all`.")
+    ],
     net: Net = None,
     data: YourData = None,
+    start: Start = None,
+    known: Known = [],  # noqa: B006
     trials: Draws = None,
     solve_for: Unknown = None,
     settings: Settings = [],  # noqa: B006
+    sweeps: Sweeps = [],  # noqa: B006
+    csv: CsvFile = None,
+    latex: LatexFile = None,
     beyond: Beyond = False,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    """Check a theorem: on its embedded instance, on your own network and data, over many draws, or solved for one size.
+    """Check a theorem: on its embedded instance, on your own network and data, over many draws, at every combination of
+    some sizes, or solved for one size. Data alone, without a network, are compared with what it supposes of data.
 
     Exit code 1 if a claim does not hold although its hypotheses do; with `all`, statements that are known to be false
     as printed are listed as such and do not count.
     """
+    own = net is not None or data is not None
+    require(own or not (start or known), "--start and --fact are about your own network: give --net and --data too")
+    require(bool(sweeps) or not (csv or latex), "--csv and --latex write a sweep: give --sweep NAME=VALUE,... too")
     if identity.lower() == "all":
-        alone = not (net or data or trials or solve_for or settings)
-        require(alone, "`brittle check all` takes no --net, --data, --trials, --solve-for or --set: name one theorem")
+        alone = not (own or trials or solve_for or settings or sweeps)
+        require(alone, "`brittle check all` takes no --net, --data, --trials, --solve-for, --set or --sweep: name one")
         _check_all(seed, json_file)
         return
-    theorem = configured(find(identity), settings)
+    named = made(imported("the theorem", identity), identity) if ":" in identity else find(identity)
+    theorem = configured(named, settings)
+    if sweeps:
+        alone = not (own or trials or solve_for)
+        require(alone, "--sweep is over default instances: leave out --net, --data, --trials and --solve-for")
+        if check_each(theorem, axes(theorem, sweeps), seed, Files(csv, latex, json_file)):
+            raise typer.Exit(1)
+        return
     if solve_for is not None:
         emit(theorem.solve_for(solve_for).to_json(), json_file)
         return
-    own = net is not None or data is not None
     require(not (own and trials), "--trials draws instances of its own; leave out --net and --data")
     beyond = beyond or json_file is not None
-    verdict = _on_files(theorem, net, data, beyond) if own else check_default(theorem, generator(seed), beyond=beyond)
+    if own:
+        verdict = _on_files(theorem, net, data, start, known, beyond)
+    else:
+        verdict = check_default(theorem, generator(seed), beyond=beyond)
     counted = _over_draws(theorem, trials, seed) if trials else None
     emit(_content(theorem, verdict, counted), json_file, verdict_table(verdict, counted))
     if (counted or verdict).verdict is Outcome.VIOLATED:
@@ -81,12 +128,43 @@ def _over_draws(theorem: Theorem, trials: int, seed: int) -> Trials:
         return check_many(theorem, trials, generator(seed), watch)
 
 
-def _on_files(theorem: Theorem, net: NetworkFile | None, data: Path | None, beyond: bool) -> Verdict:
+def _network(net: NetworkFile | None, start: NetworkFile | None) -> Network | None:
+    """With its start, where that is in a file of its own."""
+    if start is None or net is None:
+        require(start is None, "--start is given without --net: give the trained network too")
+        return None if net is None else net.load()
+    network, begun = (as_two_layer(file.load(), "a start") for file in (net, start))
+    same = network.W.shape == begun.W.shape
+    shapes = (
+        f"{start.name} has {begun.width} neurons of {begun.dim} inputs, {net.name} {network.width} of {network.dim}"
+    )
+    require(same, f"--start is no start of --net: {shapes}")
+    return replace(network, start=replace(begun, start=None))
+
+
+def _on_files(
+    theorem: Theorem,
+    net: NetworkFile | None,
+    data: Path | None,
+    start: NetworkFile | None,
+    known: list[str],
+    beyond: bool,
+) -> Verdict:
     from brittle.settings import load_data
 
     if data is None:
         raise InputError("--net is given without --data: a theorem is checked on examples (give --data FILE)")
-    return check_given(theorem, load_data(data), None if net is None else net.load(), beyond=beyond)
+    numbers, network = facts(known), _network(net, start)
+    told = Told(numbers) if numbers else None
+    examples = load_data(data)
+    if network is None:
+        verdict = check_data(theorem, examples, told, beyond=beyond)
+    else:
+        verdict = check_given(theorem, examples, network, told, beyond=beyond)
+    require(told is None or bool(told.kinds), f"--fact: {theorem.id} asks for no facts; leave it out")
+    if told is not None and told.missing:
+        say(f"facts that were not told: {', '.join(told.missing)}")
+    return verdict
 
 
 def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) -> dict[str, Any]:
@@ -95,30 +173,6 @@ def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) 
         return verdict.to_json() | known | {"trials": None}
     judged = {"verdict": counted.verdict, "advice": counted.advice}
     return verdict.to_json() | judged | known | {"trials": counted.to_json()}
-
-
-def configured(theorem: Theorem, settings: list[str]) -> Theorem:
-    """The theorem with NAME=VALUE fields changed."""
-    assert is_dataclass(theorem)
-    known = {field.name: getattr(theorem, field.name) for field in fields(theorem)}
-    changes = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        require(bool(equals), f"--set {setting!r} is not of the form NAME=VALUE")
-        require(name in known, f"{theorem.id} has no field {name!r}; it has {', '.join(known)}")
-        changes[name] = _parsed(name, text, known[name])
-    return replace(theorem, **changes)
-
-
-def _parsed(name: str, text: str, current: Any) -> Any:
-    kind = int if isinstance(current, int) else float
-    try:
-        if isinstance(current, tuple):
-            return tuple(type(current[0])(part) for part in text.split(","))
-        return kind(float(text)) if kind is int and float(text).is_integer() else kind(text)
-    except ValueError:
-        wanted = "a whole number" if kind is int else "a number"
-        raise InputError(f"--set {name}={text}: {wanted} is needed, such as {current}") from None
 
 
 def verdict_table(verdict: Verdict, counted: Trials | None = None) -> Table:

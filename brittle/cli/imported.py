@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.errors import InputError, require
+from brittle.common.plugins import told
 
 
 def imported(flag: str, text: str) -> Any:
@@ -15,7 +16,7 @@ def imported(flag: str, text: str) -> Any:
     sys.path.insert(0, str(Path.cwd()))
     try:
         return getattr(import_module(place), name)
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise InputError(f"{flag} {text} cannot be imported: {error}") from None
+    except Exception as error:  # whatever the module does when it is imported
+        raise InputError(f"{flag} {text} cannot be imported: {told(error)}") from None
     finally:
         sys.path.pop(0)

@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 
 from brittle.cli.imported import imported
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
+from brittle.common import plugins
 from brittle.common.errors import require
 from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters
 
@@ -19,7 +20,10 @@ FAMILIES = "families"  # of a command that offers parts
 
 @dataclass(frozen=True)
 class Family:
-    """The parts of a folder, of which one is chosen by its name, the `default` unless given, or one as MODULE:CLASS."""
+    """The parts of a folder, of which one is chosen by its name, the `default` unless given.
+
+    A part of somebody else's is chosen by the name under which an installed package offers it, or as MODULE:CLASS.
+    """
 
     noun: str
     base: type
@@ -41,12 +45,23 @@ class Family:
         return {name: part for name, part in self.parts.items() if _complete(part)}
 
     @property
+    def group(self) -> str:
+        """Of entry points: brittle and the folder of the base class, such as brittle.attacks."""
+        return ".".join(self.base.__module__.split(".")[:2])
+
+    @property
+    def installed(self) -> list[str]:
+        """The names that installed packages offer; brittle's own go first."""
+        return [name for name in plugins.offered(self.group) if name not in self.offered]
+
+    @property
     def words(self) -> str:
         """All names, for people."""
-        return ", ".join(
+        own = (
             f"{name}:{parameters(part)[AFTER_NAME].field.upper()}" if AFTER_NAME in parameters(part) else name
             for name, part in self.offered.items()
         )
+        return ", ".join([*own, *self.installed])
 
     @property
     def options(self) -> dict[str, Any]:
@@ -70,12 +85,17 @@ class Family:
         part = self.offered.get(head)
         if part is not None and (not colon or AFTER_NAME in parameters(part)):
             return part, {AFTER_NAME: tail} if colon else {}
-        require(bool(colon), f"{self.flag} is {word!r}; it must be one of {self.words}, or MODULE:CLASS")
+        known = bool(colon) or word in self.installed
+        require(known, f"{self.flag} is {word!r}; it must be one of {self.words}, or MODULE:CLASS")
         return self.foreign(word), {}
 
+    def is_foreign(self, word: str) -> bool:
+        """Whether the word can only stand for a class that is not brittle's."""
+        return word in self.installed or (":" in word and word.partition(":")[0] not in self.offered)
+
     def foreign(self, word: str) -> type:
-        """A class of the user's own."""
-        found = imported(self.flag, word)
+        """A class of the user's own, or of an installed package."""
+        found = plugins.loaded(self.group, word) if word in self.installed else imported(self.flag, word)
         good = isinstance(found, type) and issubclass(found, self.base) and is_dataclass(found)
         require(good, f"{self.flag} is {word!r}, which is no dataclass that extends {self.base.__name__}")
         assert isinstance(found, type)
@@ -173,13 +193,13 @@ def _made(family: Family, word: str | Foreign | None, given: Values) -> Any:
 
 
 class PartsCommand(TyperCommand):
-    """Lists the options of each family under a heading, and offers those of a class that is named as MODULE:CLASS."""
+    """Lists the options of each family under a heading, and offers those of a class that is not brittle's own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         foreign = {}
         for family in getattr(self.callback, FAMILIES, ()):
             word = _word_after(family.flag, args)
-            if word is not None and word.partition(":")[0] not in family.offered and ":" in word:
+            if word is not None and family.is_foreign(word):
                 foreign[family.name] = word, self._offer(family, word)
         rest: list[str] = super().parse_args(ctx, args)
         for name, (word, names) in foreign.items():

@@ -1,13 +1,16 @@
 """`brittle theorems`: what the papers promise, one line each."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brittle.cli.console import emit, rows_table, say
+from brittle.cli.console import complain, emit, rows_table, say
 from brittle.cli.options import JsonFile, file_to_write
 from brittle.common.errors import InputError
+
+if TYPE_CHECKING:
+    from brittle.theorems import Theorem
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -27,17 +30,19 @@ def theorems(
     ] = None,
     json_file: JsonFile = None,
 ) -> None:
-    """List every theorem: its id, its claim, and where it applies."""
+    """List every theorem, those of installed packages among them: its id, its claim, and where it applies."""
     from brittle.theorems import THEOREMS
-    from brittle.theorems.registry import PAPERS
 
-    if paper is not None and paper not in PAPERS:
-        raise InputError(f"--paper is {paper!r}; it must be one of {', '.join(PAPERS)}")
-    chosen = [theorem for theorem in THEOREMS.values() if paper in (None, theorem.paper)]
+    known = [*THEOREMS.values(), *_installed()]
+    papers = list(dict.fromkeys(theorem.paper for theorem in known))
+    if paper is not None and paper not in papers:
+        raise InputError(f"--paper is {paper!r}; it must be one of {', '.join(papers)}")
+    chosen = [theorem for theorem in known if paper in (None, theorem.paper)]
     if markdown is not None:
         from brittle.report.theorem_index import read_results, write_index
 
-        write_index(markdown, chosen, read_results(results))
+        own = [theorem for theorem in chosen if theorem.id in THEOREMS]
+        write_index(markdown, own, read_results(results))
         say(f"wrote {markdown}")
         return
     rows = [
@@ -55,3 +60,16 @@ def theorems(
     table = rows_table(["id", "claim", "applies to"], [[row["id"], row["claim"], row["applies_to"]] for row in rows])
     table.columns[0].no_wrap = True
     emit({"theorems": rows}, json_file, table)
+
+
+def _installed() -> "list[Theorem]":
+    """Those of other packages; one that is broken is told of and left out."""
+    from brittle.theorems.registry import find, installed
+
+    found = []
+    for identity in installed():
+        try:
+            found.append(find(identity))
+        except InputError as error:
+            complain(str(error))
+    return found

@@ -8,14 +8,14 @@ from typing import Any
 
 from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress, Watch, silent
-from brittle.experiments import frei2023, melamed2023, vardi2022, wang2022
+from brittle.experiments import beyond, frei2023, melamed2023, vardi2022, wang2022
 from brittle.experiments.base import Experiment, FigureResult
 from brittle.experiments.cell import Cell, Task
 from brittle.experiments.cells import concluded, finished_cells, saved, timed
 from brittle.experiments.images import MissingData
 from brittle.experiments.sweep import Engine, Measured
 
-PAPERS = (vardi2022, frei2023, melamed2023, wang2022)
+PAPERS = (vardi2022, frei2023, melamed2023, wang2022, beyond)
 EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for paper in PAPERS for figure in paper.FIGURES}
 KINDS: list[type[Cell]] = [*(figure.kind for figure in EXPERIMENTS.values()), MissingData]
 OTHERS: list[type[Cell]] = []  # of figures that are not brittle's own, known to this process alone

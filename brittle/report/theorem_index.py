@@ -23,8 +23,11 @@ OPENING = """\
 
 This page is written by `brittle theorems --markdown docs/theorems.md --results FILE`, where FILE is what
 `brittle check all --json FILE` wrote; do not edit it. Each theorem can be checked on the instance named here
-(`brittle check ID`; `--set NAME=VALUE` changes a size), on your own network and data (`--net`, `--data`) and, where it
-is a statement about chance, over many draws (`--trials`). Where a paper and its proof disagree see [errata](errata.md).
+(`brittle check ID`; `--set NAME=VALUE` changes a size), at every combination of several sizes (`--sweep dim=100,1000
+--sweep width=10,20`, with `--csv FILE` and `--latex FILE`), on your own network and data (`--net`, `--data`) and, where
+it is a statement about chance, over many draws (`--trials`). `--data` without `--net` evaluates what is supposed of the
+data. What a network cannot tell of its training is told with `--start FILE` and `--fact NAME=NUMBER` (melamed2023:
+rate, decay, steps, beta). Where a paper and its proof disagree see [errata](errata.md).
 """
 
 

@@ -8,14 +8,14 @@ import torch
 from torch import Generator
 
 from brittle.attacks import flip_intervals
-from brittle.common.errors import InputError, required
+from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison
-from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet
+from brittle.theorems.instance import Facts, Instance, NetworkNeeded
+from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet, without_network
 from brittle.theorems.scaling import Scaling
 from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, SMALLEST_SCALE, Witness
 
@@ -31,8 +31,8 @@ class Verdict(Result):
     it. `hypotheses` and `bound` hold every supposition and every promise beside its measured value, `measured` all
     quantities by name, `probability` how likely the promise is at least (NaN where a hypothesis fails), `scaling` the
     fitted exponents. `seconds` is what it took. Where a hypothesis fails and it was asked for, `beyond` holds the
-    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why not, where it
-    cannot be measured.
+    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why the conclusion is
+    missing, where it cannot be measured.
     """
 
     id: str
@@ -109,6 +109,33 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
     )
 
 
+def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
+    """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
+
+    That is every hypothesis before the first that looks at the network; one that fails settles the matter.
+    """
+    begun, instance, hypotheses = time.perf_counter(), Instance(data, None, facts), list[Comparison]()
+    try:
+        for hypothesis in theorem.hypotheses(instance):
+            hypotheses.append(hypothesis)
+        return check_instance(theorem, instance, beyond=beyond)
+    except NetworkNeeded as needed:
+        judgement = without_network(hypotheses)
+        return Verdict(
+            id=theorem.id,
+            claim=theorem.claim,
+            verdict=judgement.outcome,
+            advice=judgement.advice,
+            hypotheses=tuple(hypotheses),
+            bound=(),
+            measured={},
+            probability=judgement.probability,
+            note=theorem.note,
+            seconds=time.perf_counter() - begun,
+            unmeasurable=str(needed),
+        )
+
+
 def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:
     """What became of a conclusion that was not promised."""
     if unmeasurable:
@@ -123,7 +150,8 @@ def measure(witness: Witness, instance: Instance, comparator: Network | None = N
     measured = {name: float(value) for name, value in witness.measures.items()}
     if witness.perturbations is None:
         return measured
-    network = required(instance.network, "a perturbation needs a network to be applied to")
+    if (network := instance.network) is None:
+        raise NetworkNeeded("a perturbation needs a network to be applied to")
     X = instance.data.X if witness.examples is None else witness.examples
     y = instance.data.y if witness.labels is None else witness.labels
     measured[LONGEST] = float(torch.linalg.vector_norm(witness.perturbations, dim=1).max())

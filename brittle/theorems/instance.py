@@ -1,11 +1,12 @@
 """What a theorem is checked on: data, a network, and what only their maker can know."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import TypeVar
+from typing import TypeVar, get_type_hints
 
-from brittle.common.errors import required
+from brittle.common.errors import InputError, require
 from brittle.margin import KKTResidual, residual
 from brittle.networks import Network, TwoLayer, as_two_layer
 from brittle.settings import Data
@@ -20,6 +21,44 @@ class Facts:
 
 
 Kind = TypeVar("Kind", bound=Facts)
+UNKNOWN = {int: 0, float: math.nan}  # no hypothesis holds for a fact that nobody told
+
+
+class NetworkNeeded(InputError):
+    """A theorem looked at the network, and the instance has none."""
+
+
+@dataclass(frozen=True)
+class Told(Facts):
+    """Numbers by their names, not yet of any kind: a theorem that asks for facts gets those of its own kind.
+
+    `given` are the numbers; `kinds` gathers what was asked for, so that facts which nobody needs are noticed.
+    """
+
+    given: Mapping[str, float]
+    kinds: set[type[Facts]] = field(default_factory=set)
+
+    @property
+    def missing(self) -> list[str]:
+        """What was asked for and not told."""
+        return [each.name for kind in self.kinds for each in fields(kind) if each.name not in self.given]  # type: ignore[arg-type]
+
+    def of(self, kind: type[Kind]) -> Kind | None:
+        """Facts of this kind, unknown where they were not told; None where the kind holds more than numbers."""
+        hints = get_type_hints(kind)
+        names = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        if any(hints[name] not in UNKNOWN for name in names):
+            return None
+        self.kinds.add(kind)
+        for name in self.given:
+            require(name in names, f"there is no fact {name!r}; this theorem asks for {', '.join(names)}")
+        return kind(**{name: self._number(name, hints[name]) for name in names})
+
+    def _number(self, name: str, kind: type[int] | type[float]) -> float:
+        value = self.given.get(name, UNKNOWN[kind])
+        whole = kind is float or value == int(value)
+        require(whole, f"the fact {name} is {value:g}; it must be a whole number")
+        return kind(value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +71,15 @@ class Instance:
 
     def known(self, kind: type[Kind]) -> Kind | None:
         """The facts, where they are of this kind."""
-        return self.facts if isinstance(self.facts, kind) else None
+        facts = self.facts.of(kind) if isinstance(self.facts, Told) else self.facts
+        return facts if isinstance(facts, kind) else None
 
     @property
     def two_layer(self) -> TwoLayer:
         """The network, for theorems about two layers."""
-        about = "this theorem is about a two-layer ReLU network with one output"
-        return as_two_layer(required(self.network, f"{about}: give one beside the data"), "this theorem")
+        if self.network is None:
+            raise NetworkNeeded("this theorem is about a two-layer ReLU network with one output: give one")
+        return as_two_layer(self.network, "this theorem")
 
     @cached_property
     def smallest_margin(self) -> float:

@@ -3,7 +3,7 @@
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from brittle.theorems.comparison import Comparison, Promise
 from brittle.theorems.scaling import Scaling
@@ -85,6 +85,17 @@ def unmet(hypotheses: Sequence[Comparison]) -> Judgement:
     worst = "; ".join(f"{failure} does not hold (slack {failure.slack:.3g})" for failure in hypotheses)
     outcome = Outcome.HYPOTHESES_FAIL
     return Judgement(outcome, f"{outcome.advice}: {worst}", probability=math.nan)
+
+
+def without_network(hypotheses: Sequence[Comparison]) -> Judgement:
+    """Where there are only data: a hypothesis on them that fails settles it, otherwise it depends on the network."""
+    failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
+    if failed:
+        return replace(unmet(failed), advice=f"{unmet(failed).advice}; no network changes that")
+    known = (
+        f"{len(hypotheses)} hypotheses on the data hold" if hypotheses else "the network is looked at before the data"
+    )
+    return Judgement(Outcome.INCONCLUSIVE, f"{known}; all else needs a network: give one", probability=math.nan)
 
 
 def listed(comparisons: Sequence[Comparison]) -> str:

@@ -1,0 +1,64 @@
+"""Data on a curved manifold: how large is the gradient off its tangent space, and how near a flip along it?
+
+A change in this file makes every finished cell of the family stale: claims and drawings live in `manifold_figures`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Generator
+
+from brittle.attacks import first_flip
+from brittle.experiments.beyond.manifolds import MANIFOLDS
+from brittle.experiments.beyond.trained import gradients, trained
+from brittle.experiments.cell import Cell, Point
+from brittle.geometry import unit_rows
+from brittle.settings import Data
+from brittle.settings.span import orthonormal
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManifoldCell(Cell):
+    """Gradients at the training examples, along T, across T within the span and off the span, and flips across T.
+
+    Examples are labelled by the half circle that their first angle lies on.
+    """
+
+    family = "beyond/manifold"
+    manifold: str  # one of MANIFOLDS
+    dim: int  # d
+    span: int  # s, of the manifold: even, at most d
+    examples: int  # n
+    width: int  # m
+    seed: int  # of data and start
+
+    def measure(self) -> Point:
+        rng = Generator().manual_seed(self.seed)
+        sample = MANIFOLDS[self.manifold](self.span, self.examples, rng)
+        frame = orthonormal(self.dim, self.span, rng)
+        data = Data(sample.points @ frame.T, torch.where(sample.angles < math.pi, 1.0, -1.0).double())
+        training = trained(data, self.width, rng)
+        network = training.network
+        slopes = gradients(network, data.X)
+        tangents = frame @ sample.tangents
+        along = (tangents @ (tangents.mT @ slopes[:, :, None]))[:, :, 0]
+        across, inside = slopes - along, slopes @ frame @ frame.T
+        off = (slopes - inside).norm(dim=1)
+        flips = first_flip(network, data.X, data.y, -data.y[:, None] * unit_rows(across)) / data.X.norm(dim=1)
+        active = (network.preactivations(data.X) >= 0).double().sum(1)
+        promised = (active * (self.dim - self.span) / (2 * self.width * self.dim)).sqrt()
+        return {
+            "reached": training.reached,
+            "steps": training.steps,
+            "tangent_dimensions": sample.tangents.shape[2],
+            "along": float(along.norm(dim=1).mean()),
+            "across_in_span": float((inside - along).norm(dim=1).mean()),
+            "off_span": float(off.mean()),
+            "over_promised": float((off / promised).mean()) if self.span < self.dim else None,
+            "flip": float(flips.median()),
+            "flipped": float(flips.isfinite().double().mean()),
+        }
+
+    def cost(self) -> float:
+        return 0.3 + 4e-6 * self.width * self.dim

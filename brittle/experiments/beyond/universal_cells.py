@@ -1,0 +1,70 @@
+"""One network on sphere data, with one thing other than in vardi2022, and the direction that flips its margin.
+
+A change in this file makes every finished cell of the family stale: claims and drawings live in `universal_figures`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Generator
+
+from brittle.attacks import Universal
+from brittle.experiments.beyond.optimisers import walk
+from brittle.experiments.cell import Cell, Point
+from brittle.networks import Network, PyTorch, TwoLayer
+from brittle.settings import Data, Sphere
+from brittle.training import Flow, Loss
+
+LOSS = 1e-30
+SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariedCell(Cell):
+    """The smallest c at which x - y c z/‖z‖ flips every example on the margin, z = Σ y_i x_i over those of the flow."""
+
+    family = "beyond/universal"
+    dim: int  # d
+    examples: int  # n
+    width: int  # of the network
+    ratio: float  # of the largest possible norm to the smallest; √d is their geometric mean
+    biases: bool  # whether hidden neurons have them
+    by: str  # flow, or one of OPTIMISERS
+    seed: int  # of data and start
+
+    def measure(self) -> Point:
+        rng = Generator().manual_seed(self.seed)
+        data = self.sampled(rng)
+        start = PyTorch(biases=self.biases).draw(self.dim, self.width, rng)
+        flow = Flow(until=Loss(LOSS), biases=self.biases).train(start, data)
+        found = Universal(margin_slack=SLACK).run(flow.network, data)
+        point = {"reached": flow.reached, "shortest": float(data.X.norm(dim=1).min())}
+        if self.by == "flow":
+            return point | _sizes(flow.network, data, found.z)
+        walked = walk(self.by, start, data, math.log(LOSS))
+        reached = {"reached": flow.reached and walked.reached, "steps": walked.steps}
+        other = _sizes(walked.network, data, found.z)
+        return point | reached | other | {"beside_flow": other["size"] / found.smallest}
+
+    def sampled(self, rng: Generator) -> Data:
+        """Uniform directions; the logarithms of the norms are uniform between their ends."""
+        data = Sphere(self.dim).sample(self.examples, rng)
+        exponents = torch.rand(self.examples, generator=rng, dtype=torch.float64) - 0.5
+        return Data(data.X * (self.ratio**exponents)[:, None], data.y)
+
+    def cost(self) -> float:
+        flow = 0.1 + 1.5e-7 * self.examples * self.width * (1 + self.dim / 200)
+        return flow if self.by == "flow" else flow + 1e-6 * self.width * self.dim + 40 * flow / 10
+
+
+def _sizes(network: Network, data: Data, z: torch.Tensor) -> Point:
+    assert isinstance(network, TwoLayer)
+    found = Universal(direction=z, margin_slack=SLACK).run(network, data)
+    return {
+        "share_on_margin": float(found.considered.double().mean()),
+        "largest_bias": float(network.b.abs().max()),
+        "size": found.smallest,
+        "over_root": found.smallest / math.sqrt(data.dim),
+        "over_shortest": found.smallest / float(data.X.norm(dim=1).min()),
+    }

@@ -1,0 +1,82 @@
+"""A sweep of a theorem as a table: one row a combination (LaTeX), or one row a comparison (CSV)."""
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from brittle.common.files import replacing
+from brittle.common.result import short
+from brittle.theorems.comparison import Comparison
+from brittle.theorems.sweeps import Case
+
+COMPARED = ("part", "name", "value", "relation", "limit", "slack", "holds")
+SPECIAL = {each: f"\\{each}" for each in "&%$#_{}"}
+SPECIAL |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\^{}"}
+MATHEMATICS = {
+    "≤": "\\leq", "≥": "\\geq", "√": "\\surd", "±": "\\pm", "²": "^2", "‖": "\\Vert", "½": "\\tfrac12",
+    "∇": "\\nabla", "Σ": "\\Sigma", "Π": "\\Pi", "Δ": "\\Delta", "α": "\\alpha", "β": "\\beta", "γ": "\\gamma",
+    "δ": "\\delta", "ε": "\\varepsilon", "η": "\\eta", "θ": "\\theta", "λ": "\\lambda", "μ": "\\mu", "ρ": "\\rho",
+    "σ": "\\sigma", "τ": "\\tau", "⊥": "\\perp", "∞": "\\infty", "·": "\\cdot", "∈": "\\in", "≠": "\\neq",
+}  # fmt: skip
+
+
+def summary(case: Case) -> list[Any]:
+    """What a person sees of a combination: verdict, hypothesis and conclusion that are tightest, with their slack."""
+    return [*case.values.values(), case.outcome, *_beside(case.hypothesis, case.problem), *_beside(case.conclusion)]
+
+
+def headings(cases: Sequence[Case]) -> list[str]:
+    """Of the same columns."""
+    return [*cases[0].values, "verdict", "tightest hypothesis", "slack", "conclusion", "slack"]
+
+
+def _beside(comparison: Comparison | None, otherwise: str = "") -> list[str]:
+    return [otherwise, ""] if comparison is None else [str(comparison), short(comparison.slack)]
+
+
+def write_csv(path: str | Path, cases: Sequence[Case]) -> None:
+    """Every hypothesis and every promise of every combination."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*cases[0].values, "verdict", *COMPARED, "problem"])
+    for case in cases:
+        for row in _compared(case):
+            writer.writerow([*case.values.values(), case.outcome, *row, case.problem])
+    _write(path, stream.getvalue())
+
+
+def _compared(case: Case) -> Iterator[list[Any]]:
+    if case.verdict is None:
+        yield [""] * len(COMPARED)
+        return
+    parts = (("hypothesis", case.verdict.hypotheses), ("promise", case.verdict.bound), ("outside", case.verdict.beyond))
+    for part, comparisons in parts:
+        for each in comparisons:
+            yield [part, each.name, each.value, each.relation.value, each.threshold, each.slack, each.holds]
+
+
+def write_latex(path: str | Path, cases: Sequence[Case]) -> None:
+    """A tabular with the rules of booktabs."""
+    lines = [" & ".join(map(latex, row)) + r" \\" for row in (headings(cases), *map(_shown, cases))]
+    columns = "r" * len(cases[0].values) + "llrlr"
+    body = [lines[0], r"\midrule", *lines[1:]]
+    begin, end = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule"], [r"\bottomrule", r"\end{tabular}", ""]
+    _write(path, "\n".join([*begin, *body, *end]))
+
+
+def _write(path: str | Path, text: str) -> None:
+    with replacing(path) as stream:
+        stream.write(text.encode())
+
+
+def _shown(case: Case) -> list[str]:
+    return [short(cell) for cell in summary(case)]
+
+
+def latex(text: str) -> str:
+    """The text with LaTeX's own characters escaped and mathematical ones as mathematics."""
+    return "".join(
+        f"\\ensuremath{{{MATHEMATICS[each]}}}" if each in MATHEMATICS else SPECIAL.get(each, each) for each in text
+    )
