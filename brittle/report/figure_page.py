@@ -95,7 +95,7 @@ def holds_its_cells(content: Mapping[str, Any], folder: str | Path) -> bool:
     if len(done) < len(cells):
         return False
     anew = concluded(experiment, content["preset"], cells, [done[cell.key] for cell in cells])
-    return [claim.to_json() for claim in anew.claims] == content["claims"]
+    return bool([claim.to_json() for claim in anew.claims] == content["claims"])
 
 
 def _cell(experiment: Experiment, point: Point) -> Cell:

@@ -127,8 +127,10 @@ class BoundaryFigure(Experiment):
         title += f"normal weights {_factors(points[:1])}"
         grid = [axis.tolist() for axis in axes(point["points"], point["height"], point["resolution"])]
         data = examples(point["points"], point["height"])
-        shown = point["values"], data.X.tolist(), data.y.tolist()
-        return Boundary(title, *grid, *shown) if len(grid) == 2 else Surface(title, *grid, *shown)
+        X, y = data.X.tolist(), data.y.tolist()
+        if len(grid) == 2:
+            return Boundary(title, grid[0], grid[1], point["values"], X, y)
+        return Surface(title, grid[0], grid[1], grid[2], point["values"], X, y)
 
     def _empty(self) -> Panel:
         data = Line7().load()

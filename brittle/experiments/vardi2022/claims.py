@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from brittle.common.progress import duration
 from brittle.experiments.base import Claim, Seconds
@@ -152,4 +152,8 @@ def _words(place: Place) -> str:
     return f"d = {place.dim}, α = {place.alpha:g}"
 
 
-VARIANTS = {"logistic loss": ("sphere", "logistic"), "Gaussian examples N(0, I/d)": ("gaussian", "exponential")}
+Law, LossName = Literal["sphere", "gaussian"], Literal["exponential", "logistic"]
+VARIANTS: dict[str, tuple[Law, LossName]] = {
+    "logistic loss": ("sphere", "logistic"),
+    "Gaussian examples N(0, I/d)": ("gaussian", "exponential"),
+}

@@ -37,7 +37,7 @@ class Converged(Stop):
         before = [point for point in path if point.steps <= look.steps - EPOCHS * self.epoch]
         if not before:
             return False
-        fallen = (before[-1].log_loss - look.log_loss) / (look.steps - before[-1].steps)
+        fallen: float = (before[-1].log_loss - look.log_loss) / (look.steps - before[-1].steps)
         return fallen * self.epoch < self.value
 
 
