@@ -152,7 +152,8 @@ def _words(place: Place) -> str:
     return f"d = {place.dim}, α = {place.alpha:g}"
 
 
-Law, LossName = Literal["sphere", "gaussian"], Literal["exponential", "logistic"]
+Law = Literal["sphere", "gaussian"]
+LossName = Literal["exponential", "logistic"]
 VARIANTS: dict[str, tuple[Law, LossName]] = {
     "logistic loss": ("sphere", "logistic"),
     "Gaussian examples N(0, I/d)": ("gaussian", "exponential"),
