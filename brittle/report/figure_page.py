@@ -60,10 +60,10 @@ def reproduction(contents: Sequence[dict[str, Any]]) -> str:
 
 
 def grid_words(grid: Mapping[str, Sequence[Any]]) -> str:
-    """What was varied, with all values, and then what was not."""
+    """What was varied, with all values, and then what was not; a file of older code may not have it."""
     told = [f"{name} {', '.join(_short(value) for value in values)}" for name, values in grid.items()]
     varied = [words for words, values in zip(told, grid.values(), strict=True) if len(values) > 1]
-    return "; ".join([*varied, *(words for words in told if words not in varied)])
+    return "; ".join([*varied, *(words for words in told if words not in varied)]) or "unknown"
 
 
 def contents(folder: str | Path) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def contents(folder: str | Path) -> list[dict[str, Any]]:
             continue
         try:
             content = json.loads(path.read_text())
-            found.append({**content, "current": holds_its_cells(content, folder)})
+            found.append({"grid": {}, **content, "current": holds_its_cells(content, folder)})
         except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: is not a figure's JSON file; reproduce it again") from None
     return found

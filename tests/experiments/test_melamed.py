@@ -152,6 +152,17 @@ def test_boundaries_are_judged_by_the_nearest_point_and_by_class():
     assert "(c) 0" in figure.remarks(points[:2], {})[0]
 
 
+def test_the_nearest_setting_is_compared_with_the_same_loss():
+    points = [
+        {**_panel("a", 1.0, 1.0, 1.0), "loss": "mean"},
+        {**_panel("a", 5.0, 5.0, 5.0), "setting": "sum", "loss": "sum"},
+        {**_panel("c", 4.0, 4.0, 4.0), "setting": "nearest", "loss": "sum"},
+    ]
+    nearest = [claim for claim in Figure3().judge(points) if "nearest that reaches" in claim.text]
+    assert [claim.holds for claim in nearest] == [False, False]
+    assert nearest[0].measured.startswith("4.000 against 5.000")
+
+
 def _distances(**sizes):
     common = {"data": "sphere", "examples": 1000, "free_rate": 1.0, "on_rate": 1.0, "off_rate": 0.5}
     return [
