@@ -33,6 +33,7 @@ class FigureResult(Result):
     id: str  # paper/figure
     title: str  # what the figure is about
     preset: str  # smoke, quick or full
+    grid: Mapping[str, Sequence[Any]]  # the values of every parameter of the cells; not all of their combinations occur
     points: tuple[Point, ...]  # in the order of the grid
     unreached: tuple[Point, ...]  # those whose training did not reach its stop: they carry no claim
     claims: tuple[Claim, ...]  # the paper's, with what was measured

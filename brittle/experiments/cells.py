@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from brittle.common.errors import InputError
 from brittle.common.files import write_json
@@ -40,6 +41,7 @@ def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: 
         id=experiment.id,
         title=experiment.title,
         preset=preset,
+        grid=_values(cells),
         points=tuple(good),
         unreached=tuple(point for point in points if point.get("reached") is False),
         claims=tuple(experiment.judge(good)),
@@ -70,6 +72,15 @@ def saved(folder: Path, cells: list[Cell]) -> dict[str, Measured]:
 
 def _file(folder: Path, key: str) -> Path:
     return folder / f"{key}.json"
+
+
+def _values(cells: list[Cell]) -> dict[str, list[Any]]:
+    """Of every parameter, in the order in which they first occur."""
+    found: dict[str, dict[Any, None]] = {}
+    for cell in cells:
+        for name, value in cell.to_json().items():
+            found.setdefault(name, {})[value] = None
+    return {name: list(values) for name, values in found.items()}
 
 
 def _summed(all_seconds: list[Seconds]) -> Seconds:

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from brittle import __version__
 from brittle.common.errors import InputError
 from brittle.common.progress import duration
-from brittle.experiments.base import FigureResult
-from brittle.experiments.cell import Point
-from brittle.experiments.run import EXPERIMENTS
+from brittle.experiments.base import Experiment, FigureResult
+from brittle.experiments.cell import Cell, Point
+from brittle.experiments.cells import concluded, saved
+from brittle.experiments.images import MissingData
+from brittle.experiments.run import EXPERIMENTS, cells_folder
 from brittle.report.figures import figure_folder
 
 VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
@@ -51,22 +54,57 @@ def about(figure_id: str) -> str:
 
 def reproduction(contents: Sequence[dict[str, Any]]) -> str:
     """The page of all figures, in Markdown, from their JSON files."""
-    text = _environment.get_template("reproduction.md").render(figures=contents, verdicts=VERDICTS, duration=duration)
+    words = {"verdicts": VERDICTS, "duration": duration, "grid_words": grid_words}
+    text = _environment.get_template("reproduction.md").render(figures=contents, **words)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
+def grid_words(grid: Mapping[str, Sequence[Any]]) -> str:
+    """What was varied, with all values, and then what was not; a file of older code may not have it."""
+    told = [f"{name} {', '.join(_short(value) for value in values)}" for name, values in grid.items()]
+    varied = [words for words, values in zip(told, grid.values(), strict=True) if len(values) > 1]
+    return "; ".join([*varied, *(words for words in told if words not in varied)]) or "unknown"
+
+
 def contents(folder: str | Path) -> list[dict[str, Any]]:
-    """What `figure.json` of every figure in the folder says, in the order of the papers."""
+    """What `figure.json` of every figure in the folder says, in the order of the papers.
+
+    `current` tells whether it is what the cells in the folder hold: those of other code have other names.
+    """
     found = []
     for figure_id in EXPERIMENTS:
         path = figure_folder(folder, figure_id) / "figure.json"
         if not path.exists():
             continue
         try:
-            found.append(json.loads(path.read_text()))
-        except (OSError, ValueError):
+            content = json.loads(path.read_text())
+            found.append({"grid": {}, **content, "current": holds_its_cells(content, folder)})
+        except (OSError, ValueError, KeyError):
             raise InputError(f"{path}: is not a figure's JSON file; reproduce it again") from None
     return found
+
+
+def holds_its_cells(content: Mapping[str, Any], folder: str | Path) -> bool:
+    """Whether the claims are those that the folder's cells give, judged anew."""
+    experiment = EXPERIMENTS[content["id"]]
+    try:
+        cells = [_cell(experiment, point) for point in (*content["points"], *content["unreached"])]
+    except KeyError:  # its cells had other parameters
+        return False
+    done = saved(cells_folder(folder), cells)
+    if len(done) < len(cells):
+        return False
+    anew = concluded(experiment, content["preset"], cells, [done[cell.key] for cell in cells])
+    return bool([claim.to_json() for claim in anew.claims] == content["claims"])
+
+
+def _cell(experiment: Experiment, point: Point) -> Cell:
+    kind = MissingData if point.get("missing") else experiment.kind
+    return kind(**{field.name: point[field.name] for field in fields(kind)})
+
+
+def _short(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _embedded(svg: str) -> str:

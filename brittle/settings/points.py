@@ -6,7 +6,8 @@ from typing import ClassVar
 import torch
 from torch import Generator
 
-from brittle.common.parts import unasked
+from brittle.common.errors import require_not_negative
+from brittle.common.parts import option, unasked
 from brittle.settings.base import Data, GivenSet, Truth
 
 
@@ -55,20 +56,22 @@ class Line7(GivenSet):
 class Grid25(GivenSet):
     """{0, ¼, ½, ¾, 1}² at the height ½; + where the parities of the two indices agree (melamed2023 figure 3).
 
-    The plane does not pass through the origin: the points span R³, and nothing is left out in their span.
+    At the height 0 (figure 5) the plane is a linear subspace; elsewhere it misses the origin, and the points span R³.
     """
 
     name: ClassVar = "grid25"
 
+    height: float = field(default=0.5, metadata=option("Of the plane over the origin.", check=require_not_negative))
+
     @property
     def in_span_offered(self) -> bool:
-        return True
+        return self.height > 0  # nothing is left out in the span then
 
     def load(self) -> Data:
         i, j = torch.meshgrid(torch.arange(5), torch.arange(5), indexing="ij")
         i, j = i.flatten(), j.flatten()
-        X = torch.stack([i / 4, j / 4, torch.full((25,), 0.5)], 1).double()
+        X = torch.stack([i / 4, j / 4, torch.full((25,), self.height)], 1).double()
         axes = torch.eye(3, dtype=torch.float64)
-        offset = torch.tensor([0, 0, 0.5], dtype=torch.float64)
+        offset = self.height * axes[2] if self.height else None
         truth = Truth(dim=3, basis=axes[:, :2].clone(), complement=axes[:, 2:].clone(), codimension=1, offset=offset)
         return Data(X, torch.where((i + j) % 2 == 0, 1.0, -1.0).double(), truth=truth)

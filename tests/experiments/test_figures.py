@@ -75,7 +75,9 @@ def test_every_figure_says_what_is_drawn(figure_id):
 
 def test_figures_of_one_family_share_cells():
     figures = find("vardi2022")
-    assert [figure.id for figure in figures] == [f"vardi2022/fig{name}" for name in ("1a", "1b", "2a", "2b")]
+    assert [figure.id for figure in figures] == [
+        f"vardi2022/{name}" for name in ("fig1a", "fig1b", "fig2a", "fig2b", "sec6")
+    ]
     together = Plan(tuple(figures), "smoke")
     alone = [Plan((figure,), "smoke") for figure in figures]
     assert len(together.costs) < sum(len(plan.costs) for plan in alone)

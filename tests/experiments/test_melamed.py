@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from brittle.experiments import EXPERIMENTS
-from brittle.experiments.melamed2023.boundary_cells import FARTHEST, axes, drawn, off_distances, start
-from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2
+from brittle.experiments.melamed2023.boundary_cells import axes, drawn, off_distances, off_lengths, start
+from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2, Figure3, Figure5
 from brittle.experiments.melamed2023.distance_cells import span, trained_in_span
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.run import run_cell
@@ -33,23 +33,27 @@ def test_training_in_the_span_is_training(affine, rng):
 
 
 def test_distances_off_the_data_are_those_of_a_scan(rng):
-    data = Grid25().load()
+    data = Grid25(0.0).load()
     network = PyTorch().draw_deep(3, [30], rng).as_two_layer()
     labels = torch.where(network.logits(data.X) >= 0, 1.0, -1.0).double()
     found = off_distances(network, replace(data, y=labels))
-    sizes = torch.linspace(0, FARTHEST, 20_001, dtype=torch.float64)
+    sizes = torch.linspace(0, 20, 40_001, dtype=torch.float64)
     normal = torch.tensor([0.0, 0.0, 1.0], dtype=torch.float64)
     for x, label, distance in zip(data.X, labels, found, strict=True):
         flipped = [label * network.logits(x + way * sizes[:, None] * normal) < 0 for way in (1, -1)]
         first = sizes[flipped[0] | flipped[1]]
-        assert distance == pytest.approx(float(first[0]) if len(first) else FARTHEST, abs=6e-4)
+        assert distance == pytest.approx(float(first[0]), abs=6e-4) if len(first) else distance > 20
+    by_class = off_lengths(torch.tensor([3.0, 1.0, torch.inf]), torch.tensor([1.0, -1.0, -1.0]))
+    assert by_class["off_positive"] == by_class["off_median"] == 3
+    assert by_class["off_negative"] == by_class["off_nearest"] == 1
 
 
 @pytest.mark.parametrize("points", ["line7", "grid25"])
 def test_what_is_drawn(points, rng):
     dim = 2 if points == "line7" else 3
     network = PyTorch().draw_deep(dim, [9], rng)
-    values, grid = drawn(network, points, 5), axes(points, 5)
+    grid = axes(points, 0.5, 5)
+    values = drawn(network, grid)
     x = torch.stack([axis[index] for axis, index in zip(grid, (1, 3, 4), strict=False)])
     shown = values[3][1] if dim == 2 else values[1][3][4]
     assert shown == pytest.approx(float(network.logits(x[None])), rel=1e-3)
@@ -90,14 +94,74 @@ def test_a_network_that_misses_its_margin_is_not_measured():
     assert len(reached["off_all"]) == len(Line7().load())
 
 
-def test_boundary_claims():
+@pytest.mark.parametrize("height", [0.0, 0.5])
+def test_normal_weights_shrink_as_the_theory_has_it_on_a_linear_plane_alone(height):
+    """(1 - ηλ)^T/factor, multiplied out step by step."""
+    cell = replace(FLAT, height=height, width=20, factor=3.0, decay=0.04, rate=0.05, margin=-5.0, steps=500)
+    begun = cell.measure()
+    assert begun["normal"] == begun["predicted"] == pytest.approx(1 / 3)
+    point = replace(cell, margin=begun["margin_reached"] * 0.5).measure()
+    kept = 1 / 3
+    for _ in range(point["taken"]):
+        kept *= 1 - 0.05 * 0.04
+    assert point["taken"] > 3
+    assert point["predicted"] == pytest.approx(kept, rel=1e-12)
+    assert (point["normal"] == pytest.approx(kept, rel=1e-9)) is (height == 0)
+
+
+def test_an_unsquared_penalty_has_no_closed_form():
+    assert replace(FIRST, squared=False, decay=0.8).predicted(10) is None
+
+
+def test_the_scripts_start_as_their_commented_lines_have_it():
+    network = start(replace(Figure3.scripts["a"], seed=4), 3)
+    smaller = start(replace(Figure3.scripts["b"], seed=4), 3)
+    assert float(network.W.std()) == pytest.approx(1 / 3, rel=0.03)
+    assert float(smaller.W.std()) == pytest.approx(1 / 6, rel=0.03)
+    torch.testing.assert_close(smaller.W * 2, network.W)
+    torch.testing.assert_close(smaller.b, network.b)
+    torch.testing.assert_close(smaller.v, network.v)
+    assert float(network.v.abs().mean()) == pytest.approx(1 / 2, rel=0.05)
+    assert float(network.v.abs().max()) <= 1
+    assert float(network.b.abs().max()) <= 3**-0.5
+
+
+def test_every_figure_is_read_with_the_mean_first_and_the_sum_beside_it():
+    for figure in (Figure2(), Figure3(), Figure5()):
+        cells = figure.grid("quick")
+        assert {cell.loss for cell in cells if cell.setting == "mean"} == {"mean"}
+        assert {cell.loss for cell in cells if cell.setting == "sum"} == {"sum"}
+    assert {cell.height for cell in Figure5().grid("quick") if cell.setting == "mean"} == {0.0}
+    assert {cell.height for cell in Figure3().grid("quick") if cell.setting == "mean"} == {0.5}
+
+
+def _panel(name, nearest, positive, negative):
+    off = {"off_nearest": nearest, "off_positive": positive, "off_negative": negative, "off_median": None}
+    return {"setting": "mean", "panel": name, "normal": 0.3, "predicted": 0.25, **off}
+
+
+def test_boundaries_are_judged_by_the_nearest_point_and_by_class():
     figure = Figure2()
+    usual = [_panel("a", 1.0, 1.0, 3.0)]
+    points = [*usual, _panel("b", 2.0, 2.0, 2.0), _panel("c", 1.04, 1.04, None)]
+    claims = figure.judge(points)
+    assert [claim.holds for claim in claims] == [True, False, False, False]
+    assert "×0.3 (predicted 0.25)" in claims[0].measured
+    assert "median point inf against inf" in claims[0].measured
+    better = figure.judge([*usual, _panel("b", 1.1, 1.1, None)])
+    assert [claim.holds for claim in better] == [True, True, None, None]
+    assert "(c) 0" in figure.remarks(points[:2], {})[0]
+
+
+def test_the_nearest_setting_is_compared_with_the_same_loss():
     points = [
-        {"setting": "text", "panel": p, "off": off} for p, off in (("a", 1.0), ("a", 2.0), ("b", 3.0), ("c", 1.2))
+        {**_panel("a", 1.0, 1.0, 1.0), "loss": "mean"},
+        {**_panel("a", 5.0, 5.0, 5.0), "setting": "sum", "loss": "sum"},
+        {**_panel("c", 4.0, 4.0, 4.0), "setting": "nearest", "loss": "sum"},
     ]
-    assert [claim.holds for claim in figure.judge(points)] == [True, False]
-    assert [claim.holds for claim in figure.judge(points[:3])] == [True, None]
-    assert "(c) 0" in figure.remarks(points[:3], {})[0]
+    nearest = [claim for claim in Figure3().judge(points) if "nearest that reaches" in claim.text]
+    assert [claim.holds for claim in nearest] == [False, False]
+    assert nearest[0].measured.startswith("4.000 against 5.000")
 
 
 def _distances(**sizes):

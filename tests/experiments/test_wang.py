@@ -1,13 +1,14 @@
 """wang2022's figures: what their cells measure, by other means, and how their claims are judged."""
 
-import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.images import zeros_and_ones
-from brittle.experiments.wang2022.lazy_cells import flips
+from brittle.experiments.wang2022 import lazy_cells
+from brittle.experiments.wang2022.lazy_cells import Converged, flips
 from brittle.networks import Lazy
 
 
@@ -37,25 +38,57 @@ def _points(exponents, **more):
 LAWS = {"relative_size": -0.5, "gradient": 0.5, "step": -1.0, "relative_step": -1.0, "output": 0.0}
 
 
-def test_exponents_are_judged_on_mnist_alone():
+def test_exponents_are_judged_from_one_side_and_on_mnist_alone():
     figure = EXPERIMENTS["wang2022/fig2"]
     claims = figure.judge(_points(LAWS))
     assert [claim.holds for claim in claims] == [True] * 5
-    assert claims[0].measured == "-0.500 ± 0.000"
+    assert claims[0].measured == "d^(-0.500), 95 % in [-0.500, -0.500]"
     wrong = figure.judge(_points({**LAWS, "step": -0.7}, error=0.02))
     assert [claim.holds for claim in wrong] == [True, True, False, True, False]
+    better = figure.judge(_points({**LAWS, "step": -1.7, "gradient": 0.9, "relative_size": -0.51}))
+    assert [claim.holds for claim in better] == [True] * 5
+    assert [claim.holds for claim in figure.judge(_points({**LAWS, "gradient": 0.3}))][1] is False
     assert all(claim.holds is None for claim in figure.judge(_points(LAWS, data="digits")))
     assert "d^(+0.00 ± 0.00)" in " ".join(figure.remarks(_points(LAWS), {}))
+
+
+def test_only_the_figures_of_the_main_text_promise_an_error_below_one_percent():
+    for name, promised in (("2", True), ("5", False), ("3", True), ("6", False)):
+        texts = [claim.text for claim in EXPERIMENTS[f"wang2022/fig{name}"].judge([])]
+        assert any("test error" in text for text in texts) is promised
+
+
+@pytest.mark.parametrize("biased", [True, False])
+def test_networks_have_biases_unless_examples_have_unit_norm(biased, monkeypatch):
+    seen = []
+    monkeypatch.setattr(lazy_cells, "flips", lambda network, *rest: seen.append(network) or {})
+    cell = next(c for c in EXPERIMENTS[f"wang2022/fig{2 if biased else 5}"].grid("smoke") if c.setting == "text")
+    cell.measure()
+    assert bool(seen[0].b.any()) is biased
 
 
 def test_growth_with_the_radius():
     figure = EXPERIMENTS["wang2022/fig3"]
     points = [
-        {**point, "radius": radius, "step": point["step"] * radius, "gradient": 5.0}
-        for radius in (10.0, 20.0)
+        {**point, "radius": radius, "seed": 0, "step": point["step"] * radius, "gradient": 5.0, "left": radius < 20}
+        for radius in (10.0, 20.0, 40.0)
         for point in _points(LAWS)
     ]
-    assert [claim.holds for claim in figure.judge(points)] == [False, False, True, True]
+    claims = figure.judge(points)
+    assert [claim.holds for claim in claims] == [False, None, False, None, True, None, True]
+    assert "the same network in all 4 places" in claims[1].measured
+    points[4]["left"] = True  # one of the networks at C0 = 20 reached the edge, and its η is twice as large at 40
+    assert figure.judge(points)[5].holds is True
+    assert "in 1 of 4 places" in figure.judge(points)[5].measured
+
+
+def test_training_ends_where_the_loss_has_converged():
+    stop = Converged(0.01, epoch=10)
+    path = [SimpleNamespace(steps=100, log_loss=-1.0), SimpleNamespace(steps=300, log_loss=-2.0)]
+    assert not stop.reached(SimpleNamespace(steps=399, log_loss=-1.0), path[:0])
+    assert not stop.reached(SimpleNamespace(steps=400, log_loss=-2.11), path)
+    assert stop.reached(SimpleNamespace(steps=400, log_loss=-2.09), path)
+    assert not stop.reached(SimpleNamespace(steps=399, log_loss=-2.0), path)  # too near the last point: from -1 to -2
 
 
 def test_the_histogram_is_judged_by_its_median():
@@ -66,18 +99,21 @@ def test_the_histogram_is_judged_by_its_median():
         assert figure.judge([{**point, "width": 1000}])[0].holds is None
 
 
-def _map(threshold, data="mnist"):
+def _map(threshold, data="mnist", power=0.5, examples=0):
+    common = {"data": data, "examples": examples}
     return [
-        {"data": data, "dim": d, "budget": b, "robust_accuracy": 1.0 if b * math.sqrt(d) < threshold else 0.0}
-        for d in (49, 100, 400)
-        for b in (0.05 * k for k in range(1, 21))
+        {**common, "dim": d, "budget": b, "robust_accuracy": 1.0 if b * d**power < threshold else 0.0}
+        for d in (49, 64, 100, 144, 196, 400)
+        for b in (0.01 * k for k in range(1, 101))
     ]
 
 
-def test_the_drop_is_where_accuracy_is_one_half():
+def test_the_drop_is_judged_by_its_exponent():
     figure = EXPERIMENTS["wang2022/fig4left"]
     assert [claim.holds for claim in figure.judge(_map(5.2))] == [True, True]
-    assert figure.judge(_map(1.6))[0].holds is False
+    assert "95 % in [-0.5" in figure.judge(_map(5.2))[0].measured
+    assert figure.judge(_map(2.6, power=0.3))[0].holds is False
+    assert figure.judge(_map(5.2, examples=1000))[0].holds is None  # quick leaves it open
     assert figure.judge(_map(5.2, data="digits"))[0].holds is None
     assert figure.judge(_map(100.0))[0].holds is None
 

@@ -46,6 +46,7 @@ def result(**changes):
         "id": "vardi2022/fig1a",
         "title": "A title",
         "preset": "smoke",
+        "grid": {"dim": [100, 200], "seed": [0, 1]},
         "points": ({"dim": 100, "seed": 0, "size": 1.5, "grid": [1, 2]}, {"dim": 100, "seed": 1, "why": "a, b"}),
         "unreached": ({"dim": 200, "seed": 0, "reached": False},),
         "claims": (Claim("a < b | c", "<script>", True), Claim("second", "no", False), Claim("third", "?", None)),
@@ -134,7 +135,9 @@ def test_the_page_escapes_what_it_shows():
 
 
 def test_the_page_of_all_figures():
-    text = reproduction([result().to_json()])
+    text = reproduction([{**result().to_json(), "current": True}])
+    assert "\nCells: dim 100, 200; seed 0, 1.\n" in text
+    assert "other code" not in text
     assert "| [vardi2022/fig1a](#vardi2022fig1a) | smoke | 1 of 3 | 1 | 1 of 3 | 3 s |" in text
     assert "| a < b \\| c | <script> | holds |" in text
     assert "\n\n\n" not in text

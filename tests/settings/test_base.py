@@ -170,6 +170,11 @@ def test_fixed_points_are_the_papers():
     assert set(map(tuple, grid.X.tolist())) == {(i / 4, j / 4, 0.5) for i in range(5) for j in range(5)}
     assert [int((grid.y == sign).sum()) for sign in (1, -1)] == [13, 12]
     assert all((y > 0) == ((4 * a) % 2 == (4 * b) % 2) for (a, b, _), y in zip(grid.X.tolist(), grid.y, strict=True))
+    flat = Grid25(0.0).sample()
+    assert torch.equal(flat.X[:, :2], grid.X[:, :2])
+    assert not flat.X[:, 2].any()
+    assert flat.truth.offset is None
+    assert grid.truth.offset.tolist() == [0, 0, 0.5]
     assert axes.X.tolist() == [[2, 0, 0, 0], [0, 2, 0, 0], [0, 0, 2, 0]]
     assert axes.y.tolist() == [1, 1, -1]
 

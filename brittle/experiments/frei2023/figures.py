@@ -138,8 +138,8 @@ class FigureC(Experiment):
     """More clusters than a linear rule can tell apart: random means and labels are separable up to about k = 2d.
 
     Left: test error of KKT networks; middle: the median of the shortest perturbations found, beside the exact distance
-    of the rule that takes the nearest mean; right: the smallest c for which Σ y^(q) μ^(q) flips every fresh example.
-    Noise σ = 0.1, 5 training examples per cluster.
+    of the rule that takes the nearest mean; right: the smallest c/√d for which Σ y^(q) μ^(q) flips every fresh example.
+    One colour for each d. Noise σ = 0.1, 5 training examples per cluster.
     """
 
     id = "frei2023/fig-c"
@@ -148,44 +148,50 @@ class FigureC(Experiment):
 
     def grid(self, preset: str) -> list[ClusterCell]:
         grid = GRIDS[preset]
+        common = {"noise": 0.1, "per_cluster": 5, "test": grid.test, "width": grid.width, "shortest": 40}
         return [
-            cell(grid.crowded_dim, k, seed, noise=0.1, per_cluster=5, test=grid.test, width=grid.width, shortest=40)
-            for k, seed in product(grid.crowded, range(grid.seeds))
+            cell(d, round(crowd * d), seed, **common)
+            for d, crowd, seed in product(grid.crowded_dims, grid.crowded, range(grid.seeds))
         ]
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         return conjecture(points)
 
     def picture(self, points: Sequence[Point]) -> Picture:
-        dims = distinct(points, "dim")
-        title = f"$d = {dims[0]}$" if dims else ""
-        ks = [float(k) for k in distinct(points, "clusters")]
-        root = [Curve(r"$\sqrt{d}$", ks, [math.sqrt(dims[0])] * len(ks), None, "dotted", 6)] if dims else []
-        errors = [over_seeds(points, "clusters", "error", "KKT network")]
-        lengths = [
-            over_seeds(points, "clusters", "shortest", "KKT network"),
-            over_seeds(points, "clusters", "rule_radius", "nearest mean's rule"),
+        panels = (
+            ("test error", [("error", "KKT", "line")]),
+            ("median distance to a flip", [("shortest", "KKT", "line"), ("rule_radius", "nearest mean", "dashed")]),
+            (r"smallest universal $c/\sqrt{d}$", [("of_root", "KKT", "line")]),
+        )
+        scaled = [
+            {
+                **point,
+                "crowd": point["clusters"] / point["dim"],
+                "of_root": None if point["size"] is None else point["size"] / math.sqrt(point["dim"]),
+            }
+            for point in points
         ]
         return Picture(
-            [
-                Chart(title, "clusters $k$", "test error", errors, y_range=(-0.02, 0.5)),
-                Chart(title, "clusters $k$", "median distance to a flip", lengths),
-                Chart(
-                    title,
-                    "clusters $k$",
-                    "smallest universal $c$",
-                    [over_seeds(points, "clusters", "size", "KKT network"), *root],
-                ),
-            ]
+            [Chart("", "clusters over dimensions $k/d$", y, _by_crowd(scaled, names)) for y, names in panels]
         )
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
         told = [
-            f"k = {k}: {sum(point['separable'] for point in some)} of {len(some)}"
-            for k in distinct(points, "clusters")
-            if (some := where(points, clusters=k))
+            f"d = {d}, k = {k}: {sum(point['separable'] for point in some)} of {len(some)}"
+            for d in distinct(points, "dim")
+            for k in distinct(where(points, dim=d), "clusters")
+            if (some := where(points, dim=d, clusters=k))
         ]
         return ["The means are linearly separable in " + "; ".join(told) + "."] if told else []
+
+
+def _by_crowd(points: Sequence[Point], names: Sequence[tuple[str, str, str]]) -> list[Curve]:
+    """One curve for each dimension and each of the measures (name, label, style)."""
+    return [
+        over_seeds(where(points, dim=d), "crowd", name, f"{label}, $d = {d}$", style=style, colour=colour)
+        for colour, d in enumerate(distinct(points, "dim"))
+        for name, label, style in names
+    ]
 
 
 FIGURES = (FigureA(), FigureB(), FigureC())

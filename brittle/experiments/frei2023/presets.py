@@ -14,8 +14,8 @@ class Grid:
     clusters: tuple[int, ...]  # k of figure a
     seeds: int  # how many
     test: int  # fresh examples
-    crowded_dim: int  # d of figure c
-    crowded: tuple[int, ...]  # k of figure c
+    crowded_dims: tuple[int, ...]  # d of figure c
+    crowded: tuple[float, ...]  # k/d of figure c
     width: int = 1000  # of figures a and c
     widths: tuple[int, ...] = (50, 100, 300, 1000, 3000)  # of figure b
     networks: int = 4  # of each width in figure b
@@ -30,24 +30,24 @@ GRIDS = {
         width=100,
         widths=(50, 150),
         networks=2,
-        crowded_dim=6,
-        crowded=(3, 18),
+        crowded_dims=(4, 6),
+        crowded=(0.5, 3),
     ),
     "quick": Grid(
         dims=(10**4, 10**8),
         clusters=(2, 4, 8, 16, 32, 64),
         seeds=3,
         test=200,
-        crowded_dim=16,
-        crowded=(8, 16, 32, 48, 64),
+        crowded_dims=(8, 12, 16, 24),
+        crowded=(0.5, 1, 2, 3, 4),
     ),
     "full": Grid(
         dims=(10**4, 10**6, 10**8),
         clusters=(2, 4, 8, 16, 32, 64, 128),
         seeds=5,
         test=1000,
-        crowded_dim=40,
-        crowded=(20, 40, 80, 120, 160),
+        crowded_dims=(10, 20, 40, 60),
+        crowded=(0.5, 1, 2, 3, 4),
     ),
 }
 

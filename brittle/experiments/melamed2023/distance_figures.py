@@ -16,6 +16,10 @@ from brittle.experiments.summary import distinct, mean, over_seeds, relative_spr
 LABELS = {"free": "in all of the input space", "on": "on the data's subspace", "off": "off the data's subspace"}
 FACTORS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
 FLAT = 0.25
+AFFINE = (
+    "PCA is centred here: the pictures lie on an affine subspace of 32 dimensions through their mean, which spans one "
+    "more, and the paper's theorems speak of linear ones. Off the subspace means normal to its 32 directions."
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Distance(Experiment):
         return Picture([Chart("", "first layer divided by", "distance to the boundary", curves)])
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        said = [] if self.data == "sphere" else told(self.data, points, seconds)
+        said = [] if self.data == "sphere" else [*told(self.data, points, seconds), AFFINE]
         missed = [side for side in SIDES if points and min(values(points, f"{side}_rate")) < 1]
         rates = ", ".join(f"{LABELS[side]} {min(values(points, f'{side}_rate')):.1%}" for side in missed)
         return [*said, f"Lowest share of flips: {rates}; distances are those of the flips."] if missed else said

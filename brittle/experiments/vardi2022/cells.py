@@ -16,17 +16,19 @@ from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
 from brittle.margin import Ending
 from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Sphere
-from brittle.training import Flow, Loss, Recipe, Steps, Training
+from brittle.settings import Data, Gaussian, Sphere
+from brittle.training import Exponential, Flow, Logistic, Loss, LossFunction, Recipe, Steps, Training
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
 TIMED_OPERATIONS = 4e9
+LAWS: dict[str, type[Sphere | Gaussian]] = {"sphere": Sphere, "gaussian": Gaussian}
+LOSSES: dict[str, type[LossFunction]] = {"exponential": Exponential, "logistic": Logistic}
 
 
 @dataclass(frozen=True, kw_only=True)
 class UniversalCell(Cell):
-    """One network on n = d^α examples of the sphere."""
+    """One network on n = d^α examples of the sphere, or Gaussian ones."""
 
     family = "vardi2022/universal"
     dim: int  # d
@@ -34,6 +36,8 @@ class UniversalCell(Cell):
     width: int  # of the network
     seed: int  # of data and start
     at: Literal["flow", "kkt"]  # trained by flow to loss 1e-30, or a KKT point
+    loss: Literal["exponential", "logistic"] = "exponential"  # of flow
+    law: Literal["sphere", "gaussian"] = "sphere"  # uniform with ‖x‖ = √d, or N(0, I/d)
 
     @property
     def examples(self) -> int:
@@ -43,9 +47,9 @@ class UniversalCell(Cell):
 
     def measure(self) -> Point:
         rng = torch.Generator().manual_seed(self.seed)
-        data = Sphere(self.dim).sample(self.examples, rng)
+        data = LAWS[self.law](self.dim).sample(self.examples, rng)
         start = PyTorch().draw(self.dim, self.width, rng)
-        return at_kkt_point(start, data) if self.at == "kkt" else after_flow(start, data)
+        return at_kkt_point(start, data) if self.at == "kkt" else after_flow(start, data, LOSSES[self.loss]())
 
     def cost(self) -> float:
         """Fitted to cells of d from 50 to 600: flow evaluates more gradients at large n/d and at small widths."""
@@ -55,9 +59,9 @@ class UniversalCell(Cell):
         return 0.1 + (0.1 * flow + 2.3e-6 * n**2.6 if self.at == "kkt" else flow)
 
 
-def after_flow(start: TwoLayer, data: Data) -> Point:
+def after_flow(start: TwoLayer, data: Data, loss: LossFunction) -> Point:
     """Flow to loss 1e-30, and what the paper's schedule would have taken for it."""
-    training = Flow(until=Loss(LOSS)).train(start, data)
+    training = Flow(until=Loss(LOSS), loss=loss).train(start, data)
     return {
         "reached": training.reached,
         "log_loss": training.log_loss,
@@ -95,7 +99,7 @@ def _margin_set(network: TwoLayer, data: Data) -> Point:
         "share_on_margin": float(found.considered.double().mean()),
         "off_margin": len(data) - int(found.considered.sum()),
         "size": found.smallest,
-        "ratio": found.smallest / math.sqrt(data.dim),
+        "ratio": found.smallest / float(data.X.square().sum(1).mean().sqrt()),  # √d on the sphere
     }
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Literal
 
@@ -11,39 +11,59 @@ from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Curve, Picture
 from brittle.experiments.summary import distinct, over_seeds, undecided, values, where
 from brittle.experiments.vardi2022.cells import UniversalCell
-from brittle.experiments.vardi2022.claims import at_least, far_below, recipe_remark, spread, universal
+from brittle.experiments.vardi2022.claims import (
+    VARIANTS,
+    at_least,
+    below_root,
+    falls,
+    recipe_remark,
+    similar,
+    spread,
+    universal,
+)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """What a preset covers; cells of more than `most` examples are left out."""
+    """What a preset covers; cells of more than `most` examples are left out, but for the crowded ones."""
 
     dims: tuple[int, ...]  # d
     alphas: tuple[float, ...]  # n = d^α
+    crowded: tuple[int, ...]  # d at n = d^1.5, beside the others
     width: int  # of figures 1a, 2a and 2b
     widths: tuple[int, ...]  # of figure 1b
     width_dims: tuple[int, ...]  # d of figure 1b
     seeds: int  # how many
+    similar: tuple[float, ...]  # α of section 6's other loss and law
     most: int = 10**6  # examples
 
 
 HUNDREDS = tuple(range(100, 1001, 100))
 GRIDS = {
-    "smoke": Grid((64, 100), (0.5, 0.8), 150, (100, 150), (49,), seeds=2),
-    "quick": Grid((100, 200, 400), (0.5, 0.8, 1.0, 1.2), 1000, (100, 300, 1000, 3000), (100, 200), seeds=3, most=600),
-    "full": Grid(HUNDREDS, (0.5, 0.8, 1.0, 1.2, 1.5), 1000, (100, 500, 1000, 2000, 4000, 8000), HUNDREDS, seeds=5),
-}
+    "smoke": Grid((64, 100), (0.5, 0.8), (9, 16), 150, (100, 150), (49,), seeds=2, similar=(0.5,)),
+    "quick": Grid(
+        (100, 200, 400), (0.5, 0.8, 1.0, 1.2), (36, 49, 64, 100), 1000, (100, 300, 1000, 3000), (100, 200), seeds=3,
+        similar=(0.5, 1.0, 1.2), most=600,
+    ),
+    "full": Grid(
+        HUNDREDS, (0.5, 0.8, 1.0, 1.2, 1.5), (36, 49, 64, 81), 1000, (100, 500, 1000, 2000, 4000, 8000), HUNDREDS,
+        seeds=5, similar=(0.5, 0.8, 1.0, 1.2),
+    ),
+}  # fmt: skip
+CROWDED = 1.5
+LARGEST = 200  # d of section 6
 
 
 def by_size(preset: str, *at: Literal["flow", "kkt"]) -> list[UniversalCell]:
     """n = d^α examples for every d and α; KKT points where n ≤ d."""
     grid = GRIDS[preset]
-    cells = [
+    places = [(alpha, d) for alpha, d in product(grid.alphas, grid.dims) if d**alpha <= grid.most]
+    places += [(CROWDED, d) for d in grid.crowded]
+    return [
         UniversalCell(dim=d, alpha=alpha, width=grid.width, seed=seed, at=kind)
-        for kind, alpha, d, seed in product(at, grid.alphas, grid.dims, range(grid.seeds))
+        for kind, (alpha, d), seed in product(at, places, range(grid.seeds))
         if kind == "flow" or alpha <= 1
     ]
-    return [cell for cell in cells if cell.examples <= grid.most]
 
 
 def by_width(preset: str) -> list[UniversalCell]:
@@ -70,7 +90,7 @@ class Figure1a(Experiment):
         return by_size(preset, "flow", "kkt")
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        return [*far_below(points), *universal(points)]
+        return [*falls(points), *below_root(points), *universal(points)]
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = []
@@ -102,11 +122,11 @@ class Figure1b(Experiment):
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "the width has no effect on c (read as: the widths' means at each d lie within 25 % of their mean)"
         if len(distinct(points, "width")) < 2:
-            return [undecided(text), *far_below(points)]
+            return [undecided(text), *below_root(points)]
         spreads = {d: spread(where(points, dim=d)) for d in distinct(points, "dim")}
         d = max(spreads, key=lambda dim: spreads[dim])
         measured = f"largest distance from the mean {spreads[d]:.1%}, at d = {d}"
-        return [Claim(text, measured, spreads[d] <= 0.25), *far_below(points)]
+        return [Claim(text, measured, spreads[d] <= 0.25), *below_root(points)]
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = [
@@ -160,7 +180,42 @@ class Figure2b(MarginFigure):
         return Picture([_against_dim("", "examples off the margin", _by_alpha(points, "off_margin"))])
 
 
-FIGURES = (Figure1a(), Figure1b(), Figure2a(), Figure2b())
+class Section6(Experiment):
+    """The settings that section 6 tried and calls similar: the logistic loss, and Gaussian examples N(0, I/d).
+
+    Left: the smallest c that flips every example on the margin, in units of the examples' norm; right: the share of
+    the examples on the margin. Full lines: exponential loss on the sphere, as in figures 1 and 2; dashed: logistic
+    loss; single points: Gaussian examples. Bars are standard deviations over seeds.
+    """
+
+    id = "vardi2022/sec6"
+    title = "Other losses and laws of the examples"
+    kind = UniversalCell
+
+    def grid(self, preset: str) -> list[UniversalCell]:
+        grid = GRIDS[preset]
+        usual = [c for c in by_size(preset, "flow") if c.alpha in grid.similar and c.dim <= LARGEST]
+        others = [replace(cell, law=law, loss=loss) for law, loss in VARIANTS.values() for cell in usual]
+        return [*usual, *others]
+
+    def judge(self, points: Sequence[Point]) -> list[Claim]:
+        return [claim for name in VARIANTS for claim in similar(points, name)]
+
+    def picture(self, points: Sequence[Point]) -> Picture:
+        kinds = {"sphere": ("sphere", "exponential"), **VARIANTS}
+        charts = []
+        for measure, label in (("ratio", r"$c/\|x\|$"), ("share_on_margin", "share on the margin")):
+            curves = [
+                over_seeds(some, "dim", measure, rf"$n = d^{{{alpha:g}}}$, {name}", style=style, colour=colour)
+                for colour, alpha in enumerate(distinct(points, "alpha"))
+                for (name, (law, loss)), style in zip(kinds.items(), ("line", "dashed", "points"), strict=True)
+                if (some := where(points, alpha=alpha, law=law, loss=loss))
+            ]
+            charts.append(_against_dim("", label, curves))
+        return Picture(charts, columns=2)
+
+
+FIGURES = (Figure1a(), Figure1b(), Figure2a(), Figure2b(), Section6())
 
 
 def _by_alpha(points: Sequence[Point], name: str) -> list[Curve]:

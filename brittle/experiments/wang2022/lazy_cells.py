@@ -4,8 +4,9 @@ A change in this file makes every finished cell of the family stale: claims and 
 `lazy_figures`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Generator
@@ -17,19 +18,42 @@ from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Data
 from brittle.training import Lazy as LazyTraining
 from brittle.training import Steps
+from brittle.training.stops import Look, Stop
+
+EPOCHS = 10  # over which the fall of the loss is taken: that of a single one is noisy
+
+
+@dataclass(frozen=True)
+class Converged(Stop):
+    """The loss fell by less than this share in an epoch, on average since the last recorded point of the path."""
+
+    value: float  # the share
+    epoch: int  # steps
+
+    def __str__(self) -> str:
+        return f"converged={self.value:g}"
+
+    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+        before = [point for point in path if point.steps <= look.steps - EPOCHS * self.epoch]
+        if not before:
+            return False
+        fallen: float = (before[-1].log_loss - look.log_loss) / (look.steps - before[-1].steps)
+        return fallen * self.epoch < self.value
 
 
 @dataclass(frozen=True, kw_only=True)
 class LazyCell(Cell):
     """One network inside its lazy ball, and the gradient steps that flip it.
 
-    The setting `code` is what the paper's own code does: hidden biases, the first iterate outside the ball,
-    misclassified examples counted as 0.
+    Networks on examples of unit norm have no biases, the others have (appendix A). Training ends at the ball's edge,
+    or where the loss hardly falls any more. The setting `code` is what the paper's own code does: the first iterate
+    outside the ball, misclassified examples counted as 0.
     """
 
     family = "wang2022/lazy"
     data: str  # mnist or digits, of which 0 and 1 are taken
     steps: int  # at most
+    stall: float = 0.005  # the loss has converged where it falls by a smaller share in an epoch
     points: int  # test examples that are attacked
     histogram: bool = False  # keep every example's numbers
     setting: Literal["text", "code"] = "text"  # of the paper's text, or of its code
@@ -43,8 +67,9 @@ class LazyCell(Cell):
         rng = Generator().manual_seed(self.seed)
         data = zeros_and_ones(self.data, self.side, self.unit)
         as_coded = self.setting == "code"
-        start = Lazy(biases=as_coded).draw(data.dim, self.width, rng).to(torch.float32)
-        regime = LazyTraining(until=Steps(self.steps), radius=self.radius, inside=not as_coded, precision="float32")
+        start = Lazy(biases=not self.unit).draw(data.dim, self.width, rng).to(torch.float32)
+        stops = Converged(self.stall, max(1, len(data) // LazyTraining.batch)), Steps(self.steps)
+        regime = LazyTraining(until=stops, radius=self.radius, inside=not as_coded, precision="float32")
         training = regime.train(start, data, rng)
         network, left = training.network, training.stopped_by == "ball"
         test = data.test
@@ -53,6 +78,8 @@ class LazyCell(Cell):
             "dim": data.dim,
             "taken": training.steps - (left and regime.inside),
             "left": left,
+            "converged": str(training.stopped_by) == str(stops[0]),
+            "moved": float((network.W - start.W).norm(dim=1).max()) * self.width**0.5,
             "error": 1 - network.accuracy(test.X, test.y),
             **flips(network, chosen, as_coded, self.histogram),
         }
@@ -60,7 +87,8 @@ class LazyCell(Cell):
     def cost(self) -> float:
         """As many steps as leaving the ball took: they grow with C0, and with the norms of the examples."""
         d, m = self.side**2, self.width
-        usual = (850 if self.unit else 700 + 2.6 * d) * (self.radius / 10) ** 2
+        leaving = (850 if self.unit else 700 + 2.6 * d) * (self.radius / 10) ** 3
+        usual = min(leaving, 11_000)  # by then the loss has converged
         training = min(usual, self.steps) * (6e-9 * m * d + 1e-4)
         return (0.02 if self.data == "digits" else 0.5) + training + self.points * m * 2.5e-7
 

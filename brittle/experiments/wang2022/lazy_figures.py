@@ -11,7 +11,7 @@ from brittle.experiments.cell import Cell, Point
 from brittle.experiments.image_claims import judged_on, told
 from brittle.experiments.images import or_missing
 from brittle.experiments.picture import Chart, Curve, Histogram, Panel, Picture
-from brittle.experiments.summary import deviation, distinct, over_seeds, share, undecided, where
+from brittle.experiments.summary import deviation, distinct, over_seeds, share, undecided, values, where
 from brittle.experiments.wang2022.lazy_cells import LazyCell
 from brittle.experiments.wang2022.lazy_claims import (
     MEASURES,
@@ -37,6 +37,7 @@ class Grid:
     widths: tuple[int, ...]  # of figures 2 and 5
     radii: tuple[float, ...]  # C0 of figures 3 and 6, whose first the others have too
     radius_width: int  # of figures 3 and 6
+    radius_sides: tuple[int, ...]  # of their pictures
     steps: int  # at most
     points: int  # test examples that are attacked
     seeds: int  # how many
@@ -44,14 +45,16 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid("digits", (4, 6, 8), (50, 100), (2.0, 4.0), 100, steps=60, points=20, seeds=1, histogram=(8, 100)),
+    "smoke": Grid(
+        "digits", (4, 6, 8), (50, 100), (2.0, 4.0), 100, (4, 6, 8), steps=60, points=20, seeds=1, histogram=(8, 100),
+    ),
     "quick": Grid(
-        "mnist", (7, 10, 14, 20, 28), (300, 1000), (10.0, 20.0, 40.0), 1000, steps=5000, points=200, seeds=2,
-        histogram=(28, 1000),
+        "mnist", (7, 10, 14, 20, 28), (300, 1000), (10.0, 20.0, 40.0), 1000, (7, 10, 14, 20), steps=20_000, points=200,
+        seeds=2, histogram=(28, 1000),
     ),
     "full": Grid(
-        "mnist", SIDES, (1000, 10_000, 100_000), (10.0, 20.0, 30.0, 40.0), 100_000, steps=20_000, points=500, seeds=5,
-        histogram=(28, 100_000),
+        "mnist", SIDES, (1000, 10_000, 100_000), (10.0, 20.0, 30.0, 40.0), 100_000, SIDES, steps=100_000, points=500,
+        seeds=5, histogram=(28, 100_000),
     ),
 }  # fmt: skip
 
@@ -95,7 +98,13 @@ class LazyFigure(Experiment):
             return said
         stayed = [not point["left"] for point in some]
         if any(stayed):
-            said.append(f"{share(stayed)} networks were still inside their ball after {some[0]['steps']} steps.")
+            inside = where(some, left=False)
+            converged, farthest = [point["converged"] for point in inside], max(values(inside, "moved"))
+            said.append(
+                f"{share(stayed)} networks never reached the edge of their ball: the loss of {sum(converged)} "
+                f"converged, {len(inside) - sum(converged)} ended after {some[0]['steps']} steps, at most "
+                f"{farthest:.1f}/√m away."
+            )
         drift = [
             f"{fitted_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
             for value in distinct(some, self.varied)
@@ -108,7 +117,8 @@ class BySize(LazyFigure):
     """The smallest δ = η∇f(x) that flips a prediction, ‖∇f‖ and η, against the dimension, for several widths.
 
     Digits 0 and 1 resized to d pixels; SGD (rate 0.1, logistic loss) on the first layer until a neuron has moved by
-    C0/√m, C0 = 10. Means over test examples; bars are standard deviations over seeds; dotted: the claimed exponent.
+    C0/√m, C0 = 10, or the loss has converged. Means over test examples; bars are standard deviations over seeds;
+    dotted: the claimed exponent.
     """
 
     varied = "width"
@@ -129,7 +139,8 @@ class BySize(LazyFigure):
         )
         some = where(points, setting="text")
         claims = [slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
-        return judged_on("mnist", points, [*(claims or [no_slope(name) for name in names]), test_error(some)])
+        claims = claims or [no_slope(name) for name in names]
+        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(some)])
 
 
 class ByRadius(LazyFigure):
@@ -140,12 +151,12 @@ class ByRadius(LazyFigure):
 
     def grid(self, preset: str) -> Sequence[Cell]:
         grid = GRIDS[preset]
-        found = cells(preset, grid.sides, (grid.radius_width,), grid.radii, unit=self.unit)
+        found = cells(preset, grid.radius_sides, (grid.radius_width,), grid.radii, unit=self.unit)
         return or_missing(grid.data, found)
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
-        claims = [grows(points, name) for name in MEASURES]
-        return judged_on("mnist", points, [*claims, test_error(points)])
+        claims = [claim for name in MEASURES for claim in grows(points, name)]
+        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(points)])
 
 
 class Figure2(BySize):

@@ -218,7 +218,7 @@ class AffinePlane(Retrained, id="melamed2023/affine"):
 
     claim: ClassVar = "the theorems need a linear subspace: on an affine plane the weights normal to it move"
     applies_to: ClassVar = "data on an affine plane that misses the origin"
-    note: ClassVar = "ours: the paper states a linear subspace and experiments on an affine one (figures 3 and 5)"
+    note: ClassVar = "ours: the paper states a linear subspace and experiments on an affine one (figure 3)"
 
     rate: float = 0.002
     width: int = 100
