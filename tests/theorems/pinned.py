@@ -16,4 +16,5 @@ def assert_pinned(found: Iterable[Promise | Comparison], by_hand: list[float]) -
     found = list(found)
     sides = [Relation.AT_LEAST if isinstance(threshold, least) else Relation.AT_MOST for threshold in by_hand]
     assert [each.relation for each in found] == sides
+    assert all(each.tolerance <= 1e-3 for each in found)
     assert [each.threshold for each in found] == pytest.approx([float(each) for each in by_hand], rel=4e-13, abs=0)

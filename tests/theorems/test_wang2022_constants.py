@@ -15,6 +15,7 @@ from brittle.theorems.base import LikelyClaim, Theorem
 from brittle.theorems.wang2022.attack import OneStep
 from brittle.theorems.wang2022.change import ChangeSweep, change_bound
 from brittle.theorems.wang2022.sweep import OneStepSweep, RobustRadii, Rung, WorstStep
+from brittle.theorems.wang2022.uniform import uniform_bound
 from tests.theorems.pinned import assert_pinned, least
 
 BALL = {"dim": 150, "width": 300, "radius": 0.7, "gamma": 0.3, "examples": 1, "steps": 0}
@@ -29,6 +30,12 @@ B8_START = 2 * sqrt(log(4 / g)) * ((4 * R * sqrt(log(d))) ** 0.25 + sqrt(log(4 /
 B8_PRINTED = B8_START + C0 + 3 * B7_LAST + 5 * (C0 + sqrt(log(4 / g))) * sqrt(log(4 * m / g))
 B8_SOUND = B8_START + C0 + 2 * (C0 + sqrt(log(4 / g) / 2)) * sqrt(2 * log(8 * m / g))
 B9 = 9 * (0.9 * d**2 * log(m * d) ** 2 * sqrt(log(d) / d)) ** 0.25 + 15 * d * log(m * d) / sqrt(m) + 327 * C0 * d**0.25
+T = log(4 / g) + d * log(5) + d * log(1 + 2 * R * sqrt(m * d))
+NEAR_NET = 2 / sqrt(m * d) * (sqrt(d) + 2 * sqrt(d * log(2 * sqrt(m * d)))) + (1 + R + 1 / sqrt(m * d)) * C0 / sqrt(m)
+K1 = C0 * sqrt(m) + sqrt(m * log(4 / g) / 2)
+K2 = min(e**2 * m * (NEAR_NET + C0 / sqrt(m)) + log(4 / g) + d * log(1 + 2 * R * sqrt(m * d)), m)
+CHOSEN = [sqrt(k / m) * (sqrt(d) + sqrt(k) + sqrt(2 * (k * log(e * m / k) + log(8 / g)))) for k in (K1, K2)]
+UNIFORM = 4 * sqrt(T) * ((4 * R * sqrt(log(d))) ** 0.25 + sqrt(T / m)) + C0 + sum(CHOSEN)
 UNSTABLE = C0 * sqrt(m) + sqrt(m * log(1 / g) / 2)
 
 IN_BALL = [least(1), 1e-9, 0, 1e-9, 6, C0]  # start, unit x, biases, output weights, law of the start, distance
@@ -52,6 +59,7 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
     (wang.PrintedFixedDirection(**NEAR), FIXED, [B8_PRINTED]),
     (wang.SoundFixedDirection(**NEAR), FIXED, [B8_SOUND]),
     (wang.GradientChange(**NEAR), [*IN_BALL, least(d**2.4), least(log(4 / g) ** 2)], [B9]),
+    (wang.UniformChange(**NEAR), [*IN_BALL, least(d**2.4), least(log(4 / g) ** 2)], [UNIFORM]),
     (wang.RareCrossing(dim=300, size=0.1), [UNIT, 0.5, least(0)], [0.1 * sqrt(2 * log(300)) + 1 / 300]),
     (
         wang.RareCrossingNearby(dim=300, size=0.1, epsilon=1e-3, reach=0.02),
@@ -216,6 +224,18 @@ def test_b_9_begins_to_bite_where_its_bound_meets_a_quarter_of_the_root_of_d():
     first = log(wang.GradientChange().solve_for("dim").least)
     assert solved_change(first - 1e-5) > 0 > solved_change(first + 1e-5)
     assert first == pytest.approx(log(1.68e23), rel=1e-3)
+
+
+def test_b_9_repaired_counts_what_lies_near_its_net():
+    dim, width, radius, size, gamma = 400, 10**9, 0.5, 0.05, 0.1
+    epsilon, reach = 1 / sqrt(width * dim), radius / sqrt(width)
+    net = dim * log(1 + 2 * size / epsilon)
+    near = 2 * epsilon * (20 + 2 * sqrt(dim * log(2 / epsilon))) + (1 + size + epsilon) * reach + reach
+    counts = (radius * sqrt(width) + sqrt(width * log(40) / 2), e**2 * near * width + log(40) + net)
+    rows = [sqrt(k / width) * (20 + sqrt(k) + sqrt(2 * (k * log(e * width / k) + log(80)))) for k in counts]
+    t = log(40) + dim * log(5) + net
+    start = 4 * sqrt(t) * ((4 * size * sqrt(log(dim))) ** 0.25 + sqrt(t / width))
+    assert uniform_bound(dim, width, radius, size, gamma) == pytest.approx(start + radius + sum(rows), rel=1e-12)
 
 
 def test_the_widths_of_3_1_are_the_papers():
