@@ -76,7 +76,14 @@ EQUIVALENT = {  # by file, line of code and change: why nothing is different
         "vardi2022/approximate.py",
         'yield at_most("cost of ε and δ", self.cost(instance), math.nextafter(1.0, 0.0))',
         "0.0 -> 1",
-    ): "the number before 1 and the number after 1 towards 1 differ in the last bit alone",
+    ): "1 and the number before it differ in the last bit alone",
+    (
+        "wang2022/tools.py",
+        "orders = range(3, 60)",
+        "60 -> 120",
+    ): "the ratio falls from q = 3 on: later ones add nothing",
+    ("wang2022/change.py", "while high - low > 1e-6:", "1e-06 -> 2e-06"): "how exactly a root is bisected",
+    ("wang2022/sweep.py", "while high / low > 1 + 1e-9:", "1e-09 -> 2e-09"): "how exactly a root is bisected",
 }
 
 

@@ -11,8 +11,9 @@ import torch
 from brittle.settings import AlmostOrthogonal, Clusters
 from brittle.theorems import THEOREMS, Instance, LikelyClaim, ScalingClaim
 from brittle.theorems.frei2023 import approximate as frei_approximate
+from brittle.theorems.frei2023.concentration import NoiseLemma
 from brittle.theorems.frei2023.examples import QuarterPower, SolvedSweeps
-from brittle.theorems.frei2023.groups import ClusterGroups
+from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
 from brittle.theorems.frei2023.instances import robust_network as cluster_network
 from brittle.theorems.kkt_proof import Approximation, OtherPoints
 from brittle.theorems.vardi2022 import approximate as vardi_approximate
@@ -438,20 +439,20 @@ def test_the_approximate_numbers_are_those_derived(kink):
 
     examples, clusters = ExampleGroups(vardi().data), ClusterGroups(frei().data)
     largest = alpha(d + 1, share)
-    assert near.largest_sum(examples.constants) == pytest.approx(largest)
+    assert near.largest_sum(examples.constants) == pytest.approx(largest, rel=1e-10)
     spare = 1 - share * (d + 1) * largest - E
     beyond = (sqrt(spare**2 + 4 * (d + 1) * slack) - spare) / 2
-    assert near.beyond_margin(examples.constants) == pytest.approx(beyond)
+    assert near.beyond_margin(examples.constants) == pytest.approx(beyond, rel=1e-10)
     u = float((vardi().data.y @ vardi().data.X).norm())
     cost = beyond + E * (3 + (eta1 + eta2) * u / REACH) + K
-    assert vardi_approximate._cost(near, examples) == pytest.approx(cost)
+    assert vardi_approximate._cost(near, examples) == pytest.approx(cost, rel=1e-10)
     largest = alpha(D - Delta + 1, Share)
     across = Share * (D - Delta + 1) * largest
     kept = (1 - E - across) / (1 - Share / (1 - 2 * Share))
     before = (D + Delta + 1) * largest + across + E
     u = float((frei().data.truth.mean_labels @ MEANS).norm())
     after = before + E * (2 + (Eta1 + Eta2) * u / REACH) + K - 3 * kept
-    assert frei_approximate._after(near, clusters) == pytest.approx(after)
+    assert frei_approximate._after(near, clusters) == pytest.approx(after, rel=1e-10)
 
 
 def test_an_approximate_promise_is_the_cost_in_units_of_the_margin():
@@ -465,3 +466,30 @@ def test_an_approximate_promise_is_the_cost_in_units_of_the_margin():
     assert (theorem.cost(vardi()), other.after(frei())) == pytest.approx(
         (list(theorem.hypotheses(vardi()))[-1].value, list(other.hypotheses(frei()))[-1].value)
     )
+
+
+def test_frei2023_probabilities_are_the_papers_where_they_are_not_tiny():
+    small, once = 20, e ** (-(log(20) ** 2) / 2)
+    rates = {"A.1": e ** (-small / 16), "A.2": 2 * once, "A.3": e ** (-small / 16) + 2 * once, "A.4": 2 * once}
+    for number, rate in rates.items():
+        lemma = THEOREMS[f"frei2023/{number}"]
+        assert isinstance(lemma, NoiseLemma)
+        assert lemma.rate(small) == pytest.approx(rate, rel=1e-12)
+    numbers = ClusterConstants(small, 2, 0.0, 0.5, 0.1, 6)
+    unlikely = 3 * 36 * once + 36 * e ** (-small / 16) + small ** (1 - log(small))
+    found = [numbers.unlikely, numbers.strange, numbers.misplaced]
+    assert found == pytest.approx([unlikely, 4 * 6 * once, 2 * small * once], rel=1e-12)
+    clusters = Instance(Clusters(small).sample(6, torch.Generator().manual_seed(0), test=3))
+    left_out, rest = THEOREMS["frei2023/A.8"], THEOREMS["frei2023/4.2"]
+    assert isinstance(left_out, LikelyClaim)
+    assert isinstance(rest, LikelyClaim)
+    assert left_out.probability(clusters) == pytest.approx(1 - small ** (1 - log(small)), rel=1e-12)
+    assert rest.probability(clusters) == pytest.approx(1 - unlikely - 3 * 24 * once, rel=1e-12)
+
+
+def test_an_approximate_statement_is_evaluated_at_every_positive_margin():
+    small = Instance(vardi().data, vardi().two_layer.scaled(0.1))
+    assert 0 < small.smallest_margin < 1
+    assert_pinned(vardi_approximate.NearlyUniversal().hypotheses(small), [*GEOMETRY, ABOVE_0, 1])
+    few = Instance(frei().data, frei().two_layer.scaled(0.1))
+    assert_pinned(frei_approximate.NearlyNotRobust().hypotheses(few), [*CHAIN, ABOVE_0, -math.ulp(0.0)])

@@ -250,3 +250,15 @@ def test_alpha_of_5_1_is_the_papers():
     alpha = 8 * sqrt(4) * 2000 * abs(output) / (int(k[x0]) * 1200)
     z = math.copysign(alpha, output) * (off.weights[off.network.v < 0].sum(0) - off.weights[off.network.v > 0].sum(0))
     torch.testing.assert_close(witness.perturbations[0], z)
+
+
+def test_a_training_that_is_not_known_has_no_steps():
+    theorem = melamed.FrozenOffSubspace(**SMALL)
+    unknown = replace(drawn(theorem), facts=None)
+    found = {each.name: each.value for each in theorem.hypotheses(unknown)}
+    assert found["training steps that are known"] == 0
+
+
+def test_the_tiny_start_is_allowed_its_rounding_alone():
+    first = next(iter(melamed.TinyStart(**SIZES).hypotheses(drawn(melamed.TinyStart(**SIZES)))))
+    assert first.tolerance == 1e-12

@@ -13,7 +13,7 @@ from brittle.theorems import Instance
 from brittle.theorems import wang2022 as wang
 from brittle.theorems.base import LikelyClaim, Theorem
 from brittle.theorems.wang2022.attack import OneStep
-from brittle.theorems.wang2022.change import ChangeSweep, change_bound
+from brittle.theorems.wang2022.change import ChangeSweep, bites_from, change_bound
 from brittle.theorems.wang2022.sweep import OneStepSweep, RobustRadii, Rung, WorstStep
 from brittle.theorems.wang2022.uniform import uniform_bound
 from tests.theorems.pinned import assert_pinned, least
@@ -224,6 +224,13 @@ def test_b_9_begins_to_bite_where_its_bound_meets_a_quarter_of_the_root_of_d():
     first = log(wang.GradientChange().solve_for("dim").least)
     assert solved_change(first - 1e-5) > 0 > solved_change(first + 1e-5)
     assert first == pytest.approx(log(1.68e23), rel=1e-3)
+
+
+def test_a_bound_bites_below_a_quarter_of_the_root_of_d():
+    assert bites_from(lambda d, m: sqrt(d) / 3) == math.inf
+    assert bites_from(lambda d, m: sqrt(d) / 5) == pytest.approx(e, rel=1e-5)
+    assert bites_from(lambda d, m: m ** (1 / 2.4)) == math.inf
+    assert bites_from(lambda d, m: m ** (0.25 / 2.4)) == pytest.approx(4**4, rel=1e-5)
 
 
 def test_b_9_repaired_counts_what_lies_near_its_net():
