@@ -188,8 +188,8 @@ def _flawed_table(verdicts: list[Verdict]) -> Table:
 
 
 def _uncut(table: Table) -> Table:
-    for column in table.columns[:2]:
-        column.no_wrap = True  # an id that is cut short cannot be asked for
+    for column in table.columns:
+        column.no_wrap = column.header in ("id", "verdict", "instead")  # an id that is cut short cannot be asked for
     return table
 
 
