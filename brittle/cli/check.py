@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.console import Group
 from rich.table import Table
 
 from brittle.cli.console import emit, rows_table, say, watching
@@ -206,19 +207,43 @@ def _check_all(seed: int, json_file: str | None) -> None:
         for number, theorem in enumerate(THEOREMS.values()):
             watch(Progress(number / len(THEOREMS), theorem.id))
             verdicts.append(check_default(theorem, generator(seed), beyond=json_file is not None))
-    counts = {outcome.value: sum(each.verdict is outcome for each in verdicts) for outcome in Outcome}
     results = [_content(THEOREMS[each.id], each) for each in verdicts]
+    standing = [each for each in verdicts if not THEOREMS[each.id].flaw]
+    flawed = [each for each in verdicts if THEOREMS[each.id].flaw]
+    counts = {"counts": _counts(standing), "counts_as_printed": _counts(flawed)}
     seconds = time.perf_counter() - begun
-    emit({"results": results, "counts": counts, "seconds": seconds}, json_file, _all_table(verdicts))
-    if any(each.verdict is Outcome.VIOLATED and not THEOREMS[each.id].flaw for each in verdicts):
+    emit(
+        {"results": results, **counts, "seconds": seconds},
+        json_file,
+        Group(_all_table(standing), _flawed_table(flawed)),
+    )
+    if any(each.verdict is Outcome.VIOLATED for each in standing):
         raise typer.Exit(1)
+
+
+def _counts(verdicts: list[Verdict]) -> dict[str, int]:
+    return {outcome.value: sum(each.verdict is outcome for each in verdicts) for outcome in Outcome}
 
 
 def _all_table(verdicts: list[Verdict]) -> Table:
     rows = [[each.id, each.verdict.value, _headline(each), f"{each.seconds:.2f} s", each.claim] for each in verdicts]
-    table = rows_table(["id", "verdict", "measured and promised", "time", "claim"], rows)
-    for column in table.columns[:2]:
-        column.no_wrap = True  # an id that is cut short cannot be asked for
+    return _uncut(rows_table(["id", "verdict", "measured and promised", "time", "claim"], rows))
+
+
+def _flawed_table(verdicts: list[Verdict]) -> Table:
+    """Statements that are known to be false, or to say nothing, as they are printed."""
+    theorems = [THEOREMS[each.id] for each in verdicts]
+    rows = [
+        [each.id, each.verdict.value, _headline(each), theorem.repaired, theorem.flaw]
+        for each, theorem in zip(verdicts, theorems, strict=True)
+    ]
+    columns = ["id", "verdict", "measured and promised", "instead", "as printed it is"]
+    return _uncut(rows_table(columns, rows, title="\nknown to be wrong as printed"))
+
+
+def _uncut(table: Table) -> Table:
+    for column in table.columns:
+        column.no_wrap = column.header in ("id", "verdict", "instead")  # an id that is cut short cannot be asked for
     return table
 
 

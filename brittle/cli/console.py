@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -64,7 +64,7 @@ def say(message: str) -> None:
         print(message, file=sys.stderr)
 
 
-def emit(result: Mapping[str, Any], json_file: str | None, table: Table | None = None) -> None:
+def emit(result: Mapping[str, Any], json_file: str | None, table: Table | Group | None = None) -> None:
     """The result as JSON on standard output (`-`), or as a table there and as JSON in a file."""
     content = jsonable(dict(result))
     if json_file == "-":

@@ -55,8 +55,19 @@ def index(theorems: Sequence[Theorem], results: Mapping[str, dict[str, Any]]) ->
 
 
 def _overview(theorems: Sequence[Theorem], results: Mapping[str, dict[str, Any]]) -> str:
-    rows = [f"| {each.id} | {_cell(each.claim)} | {_verdict(results.get(each.id))} |" for each in theorems]
-    return "\n".join(["| id | claim | last `check all` |", "|---|---|---|", *rows]) + "\n"
+    standing = [
+        f"| {each.id} | {_cell(each.claim)} | {_verdict(results.get(each.id))} |" for each in theorems if not each.flaw
+    ]
+    flawed = [
+        f"| {each.id} | {_cell(each.flaw)} | {each.repaired} | {_verdict(results.get(each.id))} |"
+        for each in theorems
+        if each.flaw
+    ]
+    lines = ["| id | claim | last `check all` |", "|---|---|---|", *standing]
+    if flawed:
+        lines += ["", "Known to be wrong as printed:", "", "| id | as printed it is | instead | last `check all` |"]
+        lines += ["|---|---|---|---|", *flawed]
+    return "\n".join(lines) + "\n"
 
 
 def _entry(theorem: Theorem, result: dict[str, Any] | None) -> str:

@@ -29,10 +29,10 @@ class Verdict(Result):
 
     `id`, `claim` and `note` are the theorem's; `verdict` is the outcome and `advice` a sentence on what to do about
     it. `hypotheses` and `bound` hold every supposition and every promise beside its measured value, `measured` all
-    quantities by name, `probability` how likely the promise is at least (NaN where a hypothesis fails), `scaling` the
-    fitted exponents. `seconds` is what it took. Where a hypothesis fails and it was asked for, `beyond` holds the
-    promises beside what was measured although the theorem says nothing there; `unmeasurable` is why the conclusion is
-    missing, where it cannot be measured.
+    quantities by name, `probability` how likely the promise is at least (NaN where a hypothesis fails), `scaling`
+    the fitted exponents. `seconds` of computing is what it took, however busy the machine. Where a hypothesis fails
+    and it was asked for, `beyond` holds the promises beside what was measured although the theorem says nothing
+    there; `unmeasurable` is why the conclusion is missing, where it cannot be measured.
     """
 
     id: str
@@ -72,14 +72,14 @@ def check(
 
 def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> Verdict:
     """The theorem on its own default instance; `beyond` as in `check_instance`."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     verdict = check_instance(theorem, theorem.default(rng), beyond=beyond)
-    return replace(verdict, seconds=time.perf_counter() - begun)
+    return replace(verdict, seconds=time.process_time() - begun)
 
 
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
-    begun = time.perf_counter()
+    begun = time.process_time()
     hypotheses = tuple(theorem.hypotheses(instance))
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
     fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
@@ -102,7 +102,7 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
         measured=measured,
         probability=judgement.probability,
         note=theorem.note,
-        seconds=time.perf_counter() - begun,
+        seconds=time.process_time() - begun,
         scaling=judgement.scaling,
         beyond=fared.bound if failed else (),
         unmeasurable=unmeasurable,

@@ -42,6 +42,7 @@ from brittle.theorems.wang2022 import (
     SoundLongGradient,
     SoundMoments,
     SubsetOfFlips,
+    UniformChange,
 )
 from brittle.theorems.wang2022.attack import one_step, segment_change
 from brittle.theorems.wang2022.ball import Ball, lazy_instance
@@ -86,6 +87,7 @@ SMALL = [
     (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.INCONCLUSIVE),
     (SoundFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.CONFIRMED),
     (GradientChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
+    (UniformChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
     (SmallChange(dims=(9, 16, 25)), Outcome.SCALING_ONLY),
     (PrintedCountingStep(), Outcome.VIOLATED),
     (SoundCountingStep(), Outcome.CONFIRMED),
@@ -159,6 +161,7 @@ IN_BALL = [
     PrintedFixedDirection(dim=300, width=1000, gamma=0.4),
     SoundFixedDirection(dim=300, width=1000, gamma=0.4),
     GradientChange(dim=25, width=2300),
+    UniformChange(dim=25, width=2300),
     OneStepFlips(**SWEEP, ratios=(0.1,)),
     NoRobustLazyNetwork(**SWEEP),
 ]

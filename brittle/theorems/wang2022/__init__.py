@@ -29,6 +29,7 @@ from brittle.theorems.wang2022.tools import (
     SoundChiSquare,
     SoundMoments,
 )
+from brittle.theorems.wang2022.uniform import UniformChange
 
 THEOREMS: tuple[Theorem, ...] = (
     OneStepFlips(),
@@ -56,6 +57,7 @@ THEOREMS: tuple[Theorem, ...] = (
     PrintedFixedDirection(),
     SoundFixedDirection(),
     GradientChange(),
+    UniformChange(),
     SmallChange(),
     PrintedCountingStep(),
     SoundCountingStep(),

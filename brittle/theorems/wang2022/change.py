@@ -2,7 +2,7 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -27,7 +27,7 @@ def gradients(instance: Instance, X: Tensor) -> Tensor:
     return instance.two_layer.logit_gradients(X, torch.ones(len(X), dtype=torch.float64))
 
 
-def at_the_start(size: float, dim: int, width: int, chance: float) -> float:
+def at_the_start(size: float, dim: float, width: float, chance: float) -> float:
     """Bernstein's bound on (1/√m) Σ X_s at the start: 2√t((4R√ln d)^¼ + √(t/m))."""
     return 2 * math.sqrt(chance) * (math.pow(4 * size * math.sqrt(math.log(dim)), 0.25) + math.sqrt(chance / width))
 
@@ -154,7 +154,7 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
 
     claim: ClassVar = "within C1/√d the gradient changes by at most 9(C1 d² ln²(md)√(ln d/d))^¼ + ... + 327·C0·d^¼"
     flaw: ClassVar = "vacuous at every dimension that fits a computer (solve for dim to see where it begins to bite)"
-    repaired: ClassVar = "wang2022/3.1-proof"
+    repaired: ClassVar = "wang2022/B.9-repaired"
     unknowns: ClassVar = ("dim",)
     note: ClassVar = (
         "its proof rests on B.8's slips and on wang2022/B.9-step-printed; 3.1 is therefore checked without it "
@@ -173,10 +173,8 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
-        network = ball.network
         most = change_bound(ball.dim, math.log(ball.width), self.radius, self.size_constant)
-        anyway = 2 * (float(torch.linalg.matrix_norm(ball.start.W, 2) * network.v.norm()) + self.radius)
-        return [promise_at_most(ANYWHERE, most, trivial=anyway)]
+        return [promise_at_most(ANYWHERE, most, trivial=held_anyway(ball))]
 
     def witness(self, instance: Instance) -> Witness:
         """Over the ball and over δ: by ascent from the gradient's own direction and from a few others."""
@@ -189,15 +187,27 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
     def solve_for(self, unknown: str) -> Solution:
         if unknown != "dim":
             return super().solve_for(unknown)
-        low, high = 1.0, 300.0  # ln d
-        while high - low > 1e-6:
-            middle = (low + high) / 2
-            most = change_bound(math.exp(middle), 2.4 * middle, self.radius, self.size_constant)
-            bites = most < math.exp(middle / 2) / 4
-            low, high = (low, middle) if bites else (middle, high)
+        first = bites_from(lambda d, m: change_bound(d, math.log(m), self.radius, self.size_constant))
         given = {"radius": self.radius, "size_constant": self.size_constant}
         why = "from here on the bound at m = d^2.4 is below √d/4, what B.7 gives for the gradient itself"
-        return Solution(self.id, unknown, math.exp(high), math.inf, given, why)
+        return Solution(self.id, unknown, first, math.inf, given, why)
+
+
+def held_anyway(ball: Ball) -> float:
+    """2(‖W(0)‖‖v‖ + C0): twice the longest gradient of the ball."""
+    return 2 * (float(torch.linalg.matrix_norm(ball.start.W, 2) * ball.network.v.norm()) + ball.radius)
+
+
+def bites_from(bound: Callable[[float, float], float]) -> float:
+    """The first d at which a bound in d and m, taken at m = d^2.4, falls below √d/4; infinite where none does."""
+    low, high = 1.0, 290.0  # ln d
+    if bound(math.exp(high), math.exp(2.4 * high)) >= math.exp(high / 2) / 4:
+        return math.inf
+    while high - low > 1e-6:
+        middle = (low + high) / 2
+        bites = bound(math.exp(middle), math.exp(2.4 * middle)) < math.exp(middle / 2) / 4
+        low, high = (low, middle) if bites else (middle, high)
+    return math.exp(high)
 
 
 @dataclass(frozen=True, eq=False)

@@ -270,7 +270,7 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
 
     claim: ClassVar = "in every lazy ball ‖∇f(x)‖ ≥ √d/4 once m ≥ C ln(4/γ) and d ≥ C ln(8m/γ)/m (as printed)"
     applies_to: ClassVar = APPLIES
-    flaw: ClassVar = "false: W shortens the gradient by up to .82 C0, so that d must be large beside C0²"
+    flaw: ClassVar = "false: W shortens the gradient by a multiple of C0, so that d must be large beside C0²"
     repaired: ClassVar = "wang2022/L4.2"
 
     dim: int = 100

@@ -154,7 +154,7 @@ class Crossing(Theorem):
     size: float = 1 / 28
 
     @abstractmethod
-    def allowed(self, dim: int) -> float:
+    def allowed(self, dim: float) -> float:
         """The stated probability."""
 
     def default(self, rng: Generator) -> Instance:
@@ -186,7 +186,7 @@ class RareCrossing(Crossing, id="wang2022/B.6"):
         moved = math.cos(angle) * z[:, 0] + math.sin(angle) * z[:, 1]
         return Failures(int(((z[:, 0] > 0) != (moved > 0)).sum()), 0, self.allowed(self.dim))
 
-    def allowed(self, dim: int) -> float:
+    def allowed(self, dim: float) -> float:
         return self.size * math.sqrt(2 * math.log(dim)) + 1 / dim
 
 
@@ -224,7 +224,7 @@ class RareCrossingNearby(Crossing, id="wang2022/B.6-net"):
         c = torch.from_numpy(stats.chi(self.dim - 1).rvs(trials, random_state=seed))
         return Failures(int((g <= self._edge(c)).sum()), 0, self.allowed(self.dim))
 
-    def allowed(self, dim: int) -> float:
+    def allowed(self, dim: float) -> float:
         near = 2 * self.epsilon * (math.sqrt(dim) + 2 * math.sqrt(dim * math.log(2 / self.epsilon)))
         return near + (1 + self.size + self.epsilon) * self.reach
 
