@@ -56,7 +56,8 @@ class Groups(ABC):
     @property
     def rarer(self) -> int:
         """Groups of the rarer label."""
-        return min(int((self.labels > 0).sum()), int((self.labels < 0).sum()))
+        positive = int((self.labels > 0).sum())
+        return min(positive, len(self) - positive)
 
     @property
     def balance(self) -> float:
