@@ -49,7 +49,7 @@ def forbidden(importer: str, imported: str) -> bool:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_data_walk_through_the_house_in_one_direction(path):
+def test_data_walk_through_the_house_in_one_direction(path: Path) -> None:
     if room(path) not in ORDER:
         return
     rooms = {name.split(".")[1] for name in imports(path) if name.startswith("brittle.")} & set(ORDER)
@@ -57,24 +57,24 @@ def test_data_walk_through_the_house_in_one_direction(path):
     assert not wrong, f"{room(path)} may not import {wrong}"
 
 
-def test_the_order_knows_every_folder():
+def test_the_order_knows_every_folder() -> None:
     folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and (path / "__init__.py").exists()}
     assert folders <= set(ORDER)
 
 
-def test_a_forbidden_import_would_be_seen():
+def test_a_forbidden_import_would_be_seen() -> None:
     assert forbidden("settings", "networks")
     assert forbidden("networks", "settings")
     assert forbidden("attacks", "report")
     assert not forbidden("report", "attacks")
 
 
-def test_only_the_report_draws():
+def test_only_the_report_draws() -> None:
     drawing = {room(path) for path in FILES if any(name.startswith("matplotlib") for name in imports(path))}
     assert drawing <= {"report"}
 
 
-def test_only_the_outer_rooms_print():
+def test_only_the_outer_rooms_print() -> None:
     printing = {
         room(path)
         for path in FILES
@@ -84,7 +84,7 @@ def test_only_the_outer_rooms_print():
     assert printing <= {"cli", "report"}
 
 
-def test_no_test_can_wait_for_ever(pytestconfig):
+def test_no_test_can_wait_for_ever(pytestconfig: pytest.Config) -> None:
     """A signal ends it and, where native code lets none through, a thread in C; slow hypotheses are no failures."""
     assert 0 < float(pytestconfig.getini("timeout")) < float(pytestconfig.getini("faulthandler_timeout"))
     assert pytestconfig.getini("faulthandler_exit_on_timeout")
