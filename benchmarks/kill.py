@@ -260,9 +260,7 @@ def _show(row: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    signal.signal(
-        signal.SIGINT, signal.default_int_handler
-    )  # it is ignored in the background, by children too
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it is ignored in the background, by children too
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--signals", type=int, default=33)

@@ -64,8 +64,9 @@ class Logistic(LossFunction):
 
     def log_values(self, q: Tensor) -> Tensor:
         # Beyond 18, ln ln(1 + e^{-q}) = -q - e^{-q}/2 to rounding, where ln(1 + e^{-q}) would soon underflow.
+        # Below -40, ln(1 + e^{-q}) is -q to rounding; PyTorch would say so from -20 on.
         near = q.clamp(max=18.0)
-        return torch.where(q > 18, -q - torch.exp(-q) / 2, torch.log(functional.softplus(-near)))
+        return torch.where(q > 18, -q - torch.exp(-q) / 2, torch.log(functional.softplus(-near, threshold=40.0)))
 
     def log_slopes(self, q: Tensor) -> Tensor:
         return functional.logsigmoid(-q)

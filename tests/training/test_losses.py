@@ -51,6 +51,11 @@ def test_nothing_underflows(loss, depth):
     torch.testing.assert_close(loss.weights(q), torch.tensor([0.75, 0.25], dtype=torch.float64), rtol=1e-9, atol=0)
 
 
+def test_the_logistic_loss_of_an_error_is_more_than_its_margin():
+    q = torch.tensor([-21.0], dtype=torch.float64)
+    assert Logistic("sum").total(q) == pytest.approx(math.log(21 + math.log1p(math.exp(-21))), rel=1e-15)
+
+
 def test_the_logistic_loss_has_no_seam():
     """Both formulas of ln ln(1 + e^{-q}) agree where one takes over from the other."""
     q = torch.tensor([18.0, 18.0 + 4e-15], dtype=torch.float64)
