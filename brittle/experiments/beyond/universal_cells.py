@@ -12,7 +12,7 @@ from torch import Generator
 from brittle.attacks import Universal
 from brittle.experiments.beyond.optimisers import walk
 from brittle.experiments.cell import Cell, Point
-from brittle.networks import Network, PyTorch, TwoLayer
+from brittle.networks import PyTorch, TwoLayer, as_two_layer
 from brittle.settings import Data, Sphere
 from brittle.training import Flow, Loss
 
@@ -44,7 +44,7 @@ class VariedCell(Cell):
             return point | _sizes(flow.network, data, found.z)
         walked = walk(self.by, start, data, math.log(LOSS))
         reached = {"reached": flow.reached and walked.reached, "steps": walked.steps}
-        other = _sizes(walked.network, data, found.z)
+        other = _sizes(as_two_layer(walked.network, "this figure"), data, found.z)
         return point | reached | other | {"beside_flow": other["size"] / found.smallest}
 
     def sampled(self, rng: Generator) -> Data:
@@ -58,8 +58,7 @@ class VariedCell(Cell):
         return flow if self.by == "flow" else flow + 1e-6 * self.width * self.dim + 40 * flow / 10
 
 
-def _sizes(network: Network, data: Data, z: torch.Tensor) -> Point:
-    assert isinstance(network, TwoLayer)
+def _sizes(network: TwoLayer, data: Data, z: torch.Tensor) -> Point:
     found = Universal(direction=z, margin_slack=SLACK).run(network, data)
     return {
         "share_on_margin": float(found.considered.double().mean()),
