@@ -20,7 +20,7 @@ from brittle.theorems.scaling import Scaling
 from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, SMALLEST_SCALE, Witness
 
 # what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
-SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError, AssertionError)
+SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,27 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
     begun = time.process_time()
-    hypotheses = tuple(theorem.hypotheses(instance))
+    verdict = _judged(theorem, instance, tuple(theorem.hypotheses(instance)), beyond)
+    return replace(verdict, seconds=time.process_time() - begun)
+
+
+def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
+    """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
+
+    That is every hypothesis before the first that looks at the network; one that fails settles the matter.
+    """
+    begun, instance, hypotheses = time.process_time(), Instance(data, None, facts), list[Comparison]()
+    try:
+        for hypothesis in theorem.hypotheses(instance):
+            hypotheses.append(hypothesis)
+        verdict = _judged(theorem, instance, tuple(hypotheses), beyond)
+    except NetworkNeeded as needed:
+        judgement = without_network(hypotheses)
+        verdict = _verdict(theorem, judgement, tuple(hypotheses), unmeasurable=str(needed))
+    return replace(verdict, seconds=time.process_time() - begun)
+
+
+def _judged(theorem: Theorem, instance: Instance, hypotheses: tuple[Comparison, ...], beyond: bool) -> Verdict:
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
     fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
     if not failed or beyond:
@@ -91,49 +111,40 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
             if not failed:
                 raise
             unmeasurable = str(error) or type(error).__name__
-    judgement = unmet(failed) if failed else qualified(theorem, theorem.judge(instance, fared), fared)
+    if not failed:
+        judgement = qualified(theorem, theorem.judge(instance, fared), fared)
+        return _verdict(theorem, judgement, hypotheses, bound=fared.bound, measured=measured)
+    judgement = unmet(failed)
+    if beyond:
+        judgement = replace(judgement, advice=judgement.advice + outside(fared.bound, unmeasurable))
+    return _verdict(theorem, judgement, hypotheses, measured=measured, beyond=fared.bound, unmeasurable=unmeasurable)
+
+
+def _verdict(
+    theorem: Theorem,
+    judgement: Judgement,
+    hypotheses: tuple[Comparison, ...],
+    *,
+    bound: tuple[Comparison, ...] = (),
+    measured: dict[str, float] | None = None,
+    beyond: tuple[Comparison, ...] = (),
+    unmeasurable: str = "",
+) -> Verdict:
     return Verdict(
         id=theorem.id,
         claim=theorem.claim,
         verdict=judgement.outcome,
-        advice=judgement.advice + (outside(fared.bound, unmeasurable) if failed and beyond else ""),
+        advice=judgement.advice,
         hypotheses=hypotheses,
-        bound=() if failed else fared.bound,
-        measured=measured,
+        bound=bound,
+        measured=measured or {},
         probability=judgement.probability,
         note=theorem.note,
-        seconds=time.process_time() - begun,
+        seconds=0.0,  # whoever began the work knows
         scaling=judgement.scaling,
-        beyond=fared.bound if failed else (),
+        beyond=beyond,
         unmeasurable=unmeasurable,
     )
-
-
-def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
-    """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
-
-    That is every hypothesis before the first that looks at the network; one that fails settles the matter.
-    """
-    begun, instance, hypotheses = time.perf_counter(), Instance(data, None, facts), list[Comparison]()
-    try:
-        for hypothesis in theorem.hypotheses(instance):
-            hypotheses.append(hypothesis)
-        return check_instance(theorem, instance, beyond=beyond)
-    except NetworkNeeded as needed:
-        judgement = without_network(hypotheses)
-        return Verdict(
-            id=theorem.id,
-            claim=theorem.claim,
-            verdict=judgement.outcome,
-            advice=judgement.advice,
-            hypotheses=tuple(hypotheses),
-            bound=(),
-            measured={},
-            probability=judgement.probability,
-            note=theorem.note,
-            seconds=time.perf_counter() - begun,
-            unmeasurable=str(needed),
-        )
 
 
 def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 
 import pytest
+import torch
 
-from brittle.theorems import Comparison, Promise, Relation
+from brittle.theorems import Comparison, Instance, Promise, Relation, Theorem
 
 
 class least(float):
@@ -18,3 +19,15 @@ def assert_pinned(found: Iterable[Promise | Comparison], by_hand: list[float]) -
     assert [each.relation for each in found] == sides
     assert all(each.tolerance <= 1e-3 for each in found)
     assert [each.threshold for each in found] == pytest.approx([float(each) for each in by_hand], rel=4e-13, abs=0)
+
+
+def drawn(theorem: Theorem) -> Instance:
+    """The theorem's own instance."""
+    return theorem.default(torch.Generator().manual_seed(0))
+
+
+def assert_as_in_the_paper(theorem: Theorem, supposed: list[float], promised: list[float]) -> None:
+    """What the theorem supposes and promises of its own instance is what was written by hand."""
+    instance = drawn(theorem)
+    assert_pinned(theorem.bound(instance), promised)
+    assert_pinned(theorem.hypotheses(instance), supposed)

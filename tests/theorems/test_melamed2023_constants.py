@@ -13,7 +13,7 @@ from brittle.theorems import Instance
 from brittle.theorems import melamed2023 as melamed
 from brittle.theorems.base import LikelyClaim, Theorem
 from brittle.theorems.melamed2023.instances import OffSubspace, Training
-from tests.theorems.pinned import assert_pinned, least
+from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
 SIZES = {"dim": 2000, "codimension": 1200, "width": 4, "examples": 6}
 SMALL = {"dim": 12, "codimension": 8, "width": 6, "examples": 5, "steps": 3}
@@ -70,15 +70,9 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
 IDS = [theorem.id for theorem, _, _ in TABLE]
 
 
-def drawn(theorem: Theorem) -> Instance:
-    return theorem.default(torch.Generator().manual_seed(0))
-
-
 @pytest.mark.parametrize(("theorem", "supposed", "promised"), TABLE, ids=IDS)
 def test_what_is_supposed_and_promised_is_the_papers(theorem, supposed, promised):
-    instance = drawn(theorem)
-    assert_pinned(theorem.bound(instance), promised)
-    assert_pinned(theorem.hypotheses(instance), supposed)
+    assert_as_in_the_paper(theorem, supposed, promised)
 
 
 def stalled() -> tuple[melamed.StalledMargin, Instance]:

@@ -16,7 +16,7 @@ from brittle.theorems.wang2022.attack import OneStep
 from brittle.theorems.wang2022.change import ChangeSweep, bites_from, change_bound
 from brittle.theorems.wang2022.sweep import OneStepSweep, RobustRadii, Rung, WorstStep
 from brittle.theorems.wang2022.uniform import uniform_bound
-from tests.theorems.pinned import assert_pinned, least
+from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
 BALL = {"dim": 150, "width": 300, "radius": 0.7, "gamma": 0.3, "examples": 1, "steps": 0}
 NEAR = {"dim": 150, "width": 300, "radius": 0.7, "gamma": 0.3, "steps": 0, "size_constant": 0.9}
@@ -94,15 +94,9 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
 IDS = [theorem.id for theorem, _, _ in TABLE]
 
 
-def drawn(theorem: Theorem) -> Instance:
-    return theorem.default(torch.Generator().manual_seed(0))
-
-
 @pytest.mark.parametrize(("theorem", "supposed", "promised"), TABLE, ids=IDS)
 def test_what_is_supposed_and_promised_is_the_papers(theorem, supposed, promised):
-    instance = drawn(theorem)
-    assert_pinned(theorem.bound(instance), promised)
-    assert_pinned(theorem.hypotheses(instance), supposed)
+    assert_as_in_the_paper(theorem, supposed, promised)
 
 
 def test_every_statement_is_in_the_table():
