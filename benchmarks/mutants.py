@@ -56,7 +56,7 @@ MEASURES = {  # what is drawn, searched for, or compared with a promise: wrong o
         "perturbation",
         "other_measures",
     ),
-    *("MOMENTS", "NEAR_KINK", "SWEEPS", "DRAWS_AT_ONCE", "MANY", "FEW", "KINKS"),
+    *("side", "MOMENTS", "NEAR_KINK", "SWEEPS", "DRAWS_AT_ONCE", "MANY", "FEW", "KINKS"),
 }
 SEARCHES = {"worst.py", "farthest.py"}
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
@@ -65,7 +65,8 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 SIDES = {"at_most": "at_least", "promise_at_most": "promise_at_least"}
 SIDES |= {right: left for left, right in SIDES.items()}
-SHAPES = {"dim", "keepdim", "dtype", "driver", "size", "ord"}  # arguments that are no part of a formula
+# arguments that are no part of a formula; the pins hold every tolerance below 1e-3
+SHAPES = {"dim", "keepdim", "dtype", "driver", "size", "ord", "tolerance"}
 AXES = {"norm", "sum", "mean", "max", "min", "amax"}  # methods whose arguments are axes
 NOT_PUT_IN = 3  # the exit code where a mutant could not be made
 EQUIVALENT = {  # by file, line of code and change: why nothing is different
@@ -73,10 +74,21 @@ EQUIVALENT = {  # by file, line of code and change: why nothing is different
         "guards a division by zero alone: a network off a subspace has two weights at least"
     ),
     (
-        "vardi2022/approximate.py",
-        'yield at_most("cost of ε and δ", self.cost(instance), math.nextafter(1.0, 0.0))',
-        "0.0 -> 1",
-    ): "1 and the number before it differ in the last bit alone",
+        "melamed2023/instances.py",
+        "outside = (moved - moved @ off.basis @ off.basis.T).norm() / moved.norm().clamp(min=1e-300)",
+        "1e-300 -> 2e-300",
+    ): "guards a division by zero alone",
+    (
+        "melamed2023/instances.py",
+        "return float((off.weights - expected).norm() / expected.norm().clamp(min=1e-300))",
+        "1e-300 -> 2e-300",
+    ): "guards a division by zero alone",
+    (
+        "frei2023/examples.py",
+        "delta = ClusterConstants(dim, 2, 0.0, balance=0.5, noise=1.0).spread",
+        "0.5 -> 1.0",
+    ): "Δ does not depend on the balance",
+    ("frei2023/assumption.py", "low = high // 2", "2 -> 4"): "where a bisection begins",
     (
         "wang2022/tools.py",
         "orders = range(3, 60)",

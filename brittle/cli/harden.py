@@ -7,12 +7,12 @@ import typer
 
 from brittle.auditing import PARTS, Remedy, audit
 from brittle.cli.console import deliver, emit, say, watching
-from brittle.cli.models import NetworkArgument, require_format, with_networks
+from brittle.cli.models import NetworkArgument, with_networks
 from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.errors import require, required
 from brittle.networks import Network, save_network
-from brittle.networks.store import SUFFIXES
+from brittle.networks.store import SUFFIXES, require_format
 from brittle.settings import load_data
 
 app = typer.Typer(rich_markup_mode=None)

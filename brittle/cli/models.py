@@ -11,7 +11,7 @@ from brittle.cli.imported import imported
 from brittle.cli.options import file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.networks import Network, TwoLayer, load_network
+from brittle.networks import Network, load_network
 from brittle.networks.store import SUFFIXES
 
 NetworkOut = Annotated[
@@ -80,12 +80,6 @@ def _kinds(annotation: Any) -> tuple[Any, ...]:
 def _as_path(annotation: Any) -> Any:
     kind = Path | None if len(_kinds(annotation)) > 1 else Path
     return Annotated[kind, *annotation.__metadata__]
-
-
-def require_format(network: Network, out: Path | None) -> None:
-    """What `save_network` would say after the work."""
-    fits = out is None or out.suffix.lower() != ".npz" or isinstance(network, TwoLayer)
-    require(fits, f"{out}: .npz holds two-layer networks only; choose .pt or .safetensors")
 
 
 def _lengths(shape: str | None) -> tuple[int, ...]:

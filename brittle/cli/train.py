@@ -8,7 +8,7 @@ import typer
 from torch import Generator
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
-from brittle.cli.models import NetworkFile, NetworkOut, require_format, with_networks
+from brittle.cli.models import NetworkFile, NetworkOut, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.cli.sampling import Sampling, with_sampling
@@ -17,6 +17,7 @@ from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.networks import PARTS as INITIALISATIONS
 from brittle.networks import Initialisation, Network, PyTorch, save_network
+from brittle.networks.store import require_format
 from brittle.settings import Data, load_data, save_data
 from brittle.training import PARTS, Regime, Training
 from brittle.training.checkpoint import require_place
@@ -74,7 +75,8 @@ def train(
     rng = generator(seed)
     data = _data(sampling, data_file, rng)
     network = _network(network_file, width, init, data, rng)
-    require_format(network, out)
+    if out is not None:
+        require_format(network, out)
     if data_out is not None:
         save_data(data, data_out)
     stamp = _stamp(place)

@@ -30,12 +30,16 @@ TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 SUFFIXES = (".npz", ".pt", ".safetensors")
 
 
+def require_format(network: Network, path: str | Path) -> None:
+    """Raise what `save_network` would raise for the suffix, before the work."""
+    fits = _suffix(path) != ".npz" or isinstance(network, TwoLayer)
+    require(fits, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
+
+
 def save_network(network: Network, path: str | Path) -> None:
     """Write a network whole or not at all; the suffix chooses the format."""
+    require_format(network, path)
     suffix = _suffix(path)
-    if suffix == ".npz":
-        two_layers = isinstance(network, TwoLayer)
-        require(two_layers, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
     if isinstance(network, Adapter):
         tensors, notes = module_state(path, network)
     else:

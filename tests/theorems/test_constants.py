@@ -8,9 +8,11 @@ from math import e, log, sqrt
 import pytest
 import torch
 
+from brittle.common.errors import InputError
 from brittle.settings import AlmostOrthogonal, Clusters
 from brittle.theorems import THEOREMS, Instance, LikelyClaim, ScalingClaim
 from brittle.theorems.frei2023 import approximate as frei_approximate
+from brittle.theorems.frei2023 import properties
 from brittle.theorems.frei2023.concentration import NoiseLemma
 from brittle.theorems.frei2023.examples import QuarterPower, SolvedSweeps
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
@@ -161,9 +163,9 @@ VARDI_SUPPOSES = {
 
 ASSUMPTION = [SPHERE, 1, least(1), (D - Delta + 1) / (10 * (P + Delta + 1))]
 ENOUGH, ONE = least(k * log(D) ** 2), least(1)
-PROBABLE = [  # ε = 1e-6, δ = 1e-3; e^(d/32) is beyond what a double holds
+PROBABLE = [  # ε = 1e-6, δ = 1e-3; e^(d/32) is beyond what a double holds: infinite
     D ** (log(D) - 1) / 3,
-    sqrt(1e-3 / 3) * e**700,
+    math.inf,
     sqrt(1e-3) / 3 * D ** (log(D) / 4),
     1e-6 / 4 * D ** (log(D) / 2),
 ]
@@ -358,7 +360,47 @@ def test_the_measured_logistic_loss_is_compared_with_the_logarithm_of_2():
         assert loss.value == pytest.approx(total if identity[0] == "v" else total / log(2) / n, rel=1e-9)
 
 
+@pytest.mark.parametrize("identity", ["vardi2022/2.1", "frei2023/2.1"])
+def test_a_loss_beyond_every_double_is_measured_as_infinite(identity):
+    """Every margin is -1000 or less: the loss is not below 1, and that is all that is asked."""
+    wrong = replace(at(identity).data, y=-at(identity).data.y)
+    (loss,) = THEOREMS[identity].hypotheses(Instance(wrong, at(identity).two_layer.scaled(1e3)))
+    assert loss.value == math.inf
+    assert not loss.holds
+
+
+def test_the_examples_that_3_1_admits_for_their_norms_are_the_papers_where_a_double_holds_them():
+    small = Clusters(60, 2, 0.1).sample(6, torch.Generator().manual_seed(0), test=3)
+    found = {each.name: each.threshold for each in THEOREMS["frei2023/3.1"].about_data(Instance(small))}
+    assert found["examples, for the norms"] == pytest.approx(sqrt(1e-3 / 3) * e ** (60 / 32), rel=1e-12)
+    assert found["1/δ"] == pytest.approx(60 ** (log(60) - 1) / 3, rel=1e-12)
+
+
+def test_how_likely_lemma_3_1_of_vardi2022_is_where_that_is_not_tiny():
+    for dim, examples in ((200, 2), (400, 3)):
+        data = AlmostOrthogonal(dim, 9.0).sample(examples, torch.Generator().manual_seed(0))
+        fails = examples**2 * dim * (0.75 ** ((dim - 3) / 2) + dim ** (-log(dim) / 4))
+        lemma = THEOREMS["vardi2022/L3.1"]
+        assert isinstance(lemma, LikelyClaim)
+        assert lemma.probability(Instance(data)) == pytest.approx(1 - fails, rel=1e-12)
+
+
+def test_one_cluster_has_no_products_across_measured_as_0():
+    data = Clusters(60, 2, 0.1).sample(12, torch.Generator().manual_seed(0))
+    one = data.truth.cluster == 0
+    truth = replace(data.truth, cluster=data.truth.cluster[one])
+    (across,) = properties.p4(ClusterGroups(replace(data, X=data.X[one], y=data.y[one], truth=truth)))
+    assert across.value == 0
+
+
+def test_more_noise_than_the_paper_has_is_not_solved_for():
+    with pytest.raises(InputError, match="noise"):
+        replace(THEOREMS["frei2023/A2.2"], noise=1.5).solve_for("clusters")
+
+
 SOLVED = [
+    (replace(THEOREMS["vardi2022/4.1"], dim=4, coherence=0.0), "examples", math.nan, math.nan),
+    (replace(THEOREMS["vardi2022/4.1"], dim=5, coherence=0.0), "examples", 2, 2),
     (replace(THEOREMS["vardi2022/4.1"], dim=1000, coherence=9.0), "examples", 2, 1001 // 30),
     (replace(THEOREMS["vardi2022/4.1"], dim=100, coherence=20.0), "examples", math.nan, math.nan),
     (replace(THEOREMS["vardi2022/4.1"], dim=59, coherence=9.0), "examples", 2, 2),

@@ -12,7 +12,7 @@ from brittle.settings import Data
 from brittle.theorems import Instance
 from brittle.theorems import melamed2023 as melamed
 from brittle.theorems.base import LikelyClaim, Theorem
-from brittle.theorems.melamed2023.instances import OffSubspace, Training
+from brittle.theorems.melamed2023.instances import OffSubspace, Training, about_data
 from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
 SIZES = {"dim": 2000, "codimension": 1200, "width": 4, "examples": 6}
@@ -73,6 +73,13 @@ IDS = [theorem.id for theorem, _, _ in TABLE]
 @pytest.mark.parametrize(("theorem", "supposed", "promised"), TABLE, ids=IDS)
 def test_what_is_supposed_and_promised_is_the_papers(theorem, supposed, promised):
     assert_as_in_the_paper(theorem, supposed, promised)
+
+
+def test_a_linear_subspace_is_measured_at_distance_0_from_the_origin():
+    instance = drawn(melamed.LargeGradient(**SIZES))
+    assert instance.data.truth.offset is None
+    for found in (about_data(OffSubspace(instance)), melamed.AffinePlane().hypotheses(instance)):
+        assert {each.name: each.value for each in found}["distance of the data's plane from the origin"] == 0
 
 
 def stalled() -> tuple[melamed.StalledMargin, Instance]:

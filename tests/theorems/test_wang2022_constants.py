@@ -103,6 +103,11 @@ def test_every_statement_is_in_the_table():
     assert {*IDS, "wang2022/3.1", "wang2022/C3.2"} == {theorem.id for theorem in wang.THEOREMS}
 
 
+def test_a_default_of_the_table_has_unit_examples():
+    unit = {each.name: each.value for each in wang.BoundedOutput(**BALL).hypotheses(drawn(wang.BoundedOutput(**BALL)))}
+    assert unit["deviation of ‖x‖ from 1"] == pytest.approx(0, abs=1e-12)
+
+
 def equation_7() -> float:
     theorem = wang.SubsetOfFlips(dim=200, width=10_000, radius=20.0, gamma=0.02, draws=1)
     return theorem._drawn(torch.Generator().manual_seed(0)).limit

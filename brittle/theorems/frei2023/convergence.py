@@ -11,6 +11,7 @@ from brittle.networks import PyTorch
 from brittle.settings import Clusters
 from brittle.theorems.comparison import Comparison, at_most
 from brittle.theorems.instance import Instance
+from brittle.theorems.powers import exponential
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
 from brittle.training import Flow, LogLoss
 
@@ -30,8 +31,8 @@ class FlowOnClustersFindsKKT(FlowFindsKKT, id="frei2023/2.1"):
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         q, n = instance.two_layer.margins(instance.data.X, instance.data.y), len(instance.data)
         unit = math.log(2) if self.logistic else 1.0
-        mean = math.exp(min(700.0, self.loss.total(q))) / unit / n
-        yield at_most("mean of the losses", mean, math.nextafter(1 / n, 0.0))
+        mean = exponential(self.loss.total(q)) / unit / n
+        yield at_most("mean of the losses", mean, math.nextafter(1 / n, -math.inf))
 
     def default(self, rng: Generator) -> Instance:
         """A network that flow has just brought to a mean below 1/n."""

@@ -78,7 +78,7 @@ class ClusterSumsAreSmall(KKTLemma, id="frei2023/A.10"):
     properties: ClassVar = (p4, p5)
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_most("largest sum", self.groups(instance).constants.cluster_mass, 1e-12)]
+        return [promise_at_most("largest sum", self.groups(instance).constants.cluster_mass, tolerance=1e-12)]
 
     def witness(self, instance: Instance) -> Witness:
         sums = [self.groups(instance).gathered(instance.kkt.sums(sign)) for sign in (+1, -1)]
@@ -93,7 +93,7 @@ class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
     properties: ClassVar = (p4, p5, p6)
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_least("smallest own sum", self.groups(instance).constants.own_mass, 1e-12)]
+        return [promise_at_least("smallest own sum", self.groups(instance).constants.own_mass, tolerance=1e-12)]
 
     def witness(self, instance: Instance) -> Witness:
         groups = self.groups(instance)

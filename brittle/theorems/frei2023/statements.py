@@ -17,6 +17,7 @@ from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint, other_distances, other_measures, other_promises, others
 from brittle.theorems.pattern import RADIUS, pattern_radius
+from brittle.theorems.powers import exponential, power
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 NOT_FLIPPED = "share of fresh examples that do not flip"
@@ -47,10 +48,10 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
         yield from assumption(groups)
         yield enough_examples(groups)
         n, d, delta = len(instance.data), instance.data.dim, self.failure
-        yield at_most("1/δ", 1 / delta, _power(math.log(d) - 1, d) / 3)
-        yield at_most("examples, for the norms", n, math.sqrt(delta / 3) * _power(d / 32, math.e))
-        yield at_most("examples, for the inner products", n, math.sqrt(delta) / 3 * _power(math.log(d) / 4, d))
-        yield at_most("examples, for the error", n, self.error / 4 * _power(math.log(d) / 2, d))
+        yield at_most("1/δ", 1 / delta, power(d, math.log(d) - 1) / 3)
+        yield at_most("examples, for the norms", n, math.sqrt(delta / 3) * exponential(d / 32))
+        yield at_most("examples, for the inner products", n, math.sqrt(delta) / 3 * power(d, math.log(d) / 4))
+        yield at_most("examples, for the error", n, self.error / 4 * power(d, math.log(d) / 2))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().hypotheses(instance)
@@ -63,10 +64,6 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
     def default(self, rng: Generator) -> Instance:
         sizes = (self.dim, self.clusters, self.noise)
         return cluster_instance(*sizes, rng, test=self.test, balance=self.balance, starts=self.starts)
-
-
-def _power(exponent: float, base: float) -> float:
-    return math.exp(min(700.0, exponent * math.log(base)))
 
 
 @dataclass(frozen=True)

@@ -167,8 +167,8 @@ class Length(Step):
         groups, numbers = self.groups(instance), self.groups(instance).constants
         steps = numbers.opening + numbers.crossing
         first = steps * math.sqrt(numbers.groups * numbers.dim + numbers.groups**2 * numbers.coherence)
-        rounded = 1e-9 + groups.radius_error
-        return [promise_at_most(self.measure, most, rounded) for most in (first, numbers.longest)]
+        error = groups.radius_error
+        return [promise_at_most(self.measure, most, tolerance=1e-9 + error) for most in (first, numbers.longest)]
 
     def least(self, instance: Instance) -> float:
         """Nothing: the length is bounded from above."""

@@ -48,7 +48,7 @@ class NearlyUniversal(Theorem, id="vardi2022/4.1-approximate"):
         yield from about_data
         yield at_least("smallest margin", instance.smallest_margin, math.ulp(0.0))
         if instance.smallest_margin > 0 and all(each.holds for each in about_data):  # else there is no cost
-            yield at_most("cost of ε and δ", self.cost(instance), math.nextafter(1.0, 0.0))
+            yield at_most("cost of ε and δ", self.cost(instance), math.nextafter(1.0, -math.inf))
 
     def bound(self, instance: Instance) -> list[Promise]:
         longest = ExampleGroups(instance.data).constants.longest

@@ -27,6 +27,7 @@ from brittle.settings import Data, Sphere
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.powers import exponential
 from brittle.theorems.scaling import fitted
 from brittle.theorems.witness import Witness
 from brittle.training import Exponential, Flow, Logistic, LogLoss, LossFunction
@@ -76,8 +77,8 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         q = instance.two_layer.margins(instance.data.X, instance.data.y)
-        total = math.exp(min(700.0, self.loss.total(q)))
-        yield at_most("sum of the losses", total, math.nextafter(math.log(2) if self.logistic else 1.0, 0.0))
+        total = exponential(self.loss.total(q))
+        yield at_most("sum of the losses", total, math.nextafter(math.log(2) if self.logistic else 1.0, -math.inf))
 
     @property
     def loss(self) -> LossFunction:
@@ -183,5 +184,5 @@ def _distance(network: TwoLayer, data: Data) -> tuple[float, float]:
 
 def _logistic_excess(log_loss: float) -> float:
     """-ln L - q̃ where ln(1 + e^-q̃) = L: ln((e^L - 1)/L)."""
-    total = math.exp(min(log_loss, 700.0))
+    total = exponential(log_loss)
     return math.log(math.expm1(total) / total) if total > 0 else 0.0

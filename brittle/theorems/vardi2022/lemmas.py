@@ -77,8 +77,8 @@ class MultiplierSums(KKTLemma, id="vardi2022/C.2"):
     claim: ClassVar = "Σ_i Σ_{J±} v_j² λ_i σ'_ij ≥ mc/((cc'+1)(d+1)) for the positive and for the negative neurons"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        mass = self.groups(instance).constants.mass
-        return [promise_at_least(f"sum over the {side} neurons", mass, 1e-12) for side in ("positive", "negative")]
+        mass, sides = self.groups(instance).constants.mass, ("positive", "negative")
+        return [promise_at_least(f"sum over the {side} neurons", mass, tolerance=1e-12) for side in sides]
 
     def witness(self, instance: Instance) -> Witness:
         sums = {"positive": instance.kkt.sums(+1), "negative": instance.kkt.sums(-1)}
