@@ -92,6 +92,7 @@ Eta2 = 3 * (3 * D + Delta + 1) * (1 - 2 * Share) / (room * (1 - 3 * Share) * C *
 rare = D ** (-log(D) / 2)
 own = (1 - Share / (1 - 2 * Share)) / (3 * D + Delta + 1)
 cut = Share * (D - Delta + 1)
+NORMS = (1 + 2 * sigma**2) * D + Delta + 1
 chain = (2 * (P + Delta + 1) + 3 * (3 * D + Delta + 1) * (1 - 2 * Share) / ((1 - 3 * Share) * C * k)) / (
     D - Delta - cut
 )
@@ -137,6 +138,10 @@ FREI = {
         (D + k * P + k * sigma * sqrt(D) * log(D)) / sqrt(k * D - k**2 * P),
     ],
     "rate": [least(room * C * k * own / sqrt(k * D + k**2 * P))],
+    "anisotropic": [least(own * (D - Delta + 1) - 2 * Share / (1 - 2 * Share)), -1],
+    "sub-Gaussian": [least(own * (D - Delta + 1) - 2 * Share / (1 - 2 * Share)), -1],
+    "more-noise": [least(own * (3 * D + Delta + 1) / NORMS * (D - Delta + 1) - 2 * Share / (1 - 2 * Share))],
+    "tight": [Share / (1 - 2 * Share)],
 }
 
 
@@ -188,6 +193,9 @@ FREI_SUPPOSES = {
     **alike("D.7 D.8 rate", [*CHAIN, ON_MARGIN]),
     "1-NN": [*ASSUMPTION, P1, P1, ON_MARGIN],
     "linear": [*ASSUMPTION, P3],
+    **alike("anisotropic sub-Gaussian", [*ASSUMPTION, P1, P2, P3, P4, *P5, P6, ONE, ON_MARGIN]),
+    "more-noise": [SPHERE, ONE, 1 / 3, ABOVE_0, P6, P4, least(D - Delta), NORMS - 1, ONE, ON_MARGIN],
+    "tight": [*ASSUMPTION, P4, *P5, ONE, ONE, ON_MARGIN],
     **alike("A2.2 L2.1 4.1 4.2-scaling Ex1 Ex2 D.5 D.9", ASSUMPTION),
 }
 
