@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -33,14 +34,20 @@ class DeepMargins:
     exponent: int
     units: Exponents
 
+    @cached_property
+    def absolute(self) -> tuple[Tensor, ...]:
+        """The absolute values of the weights, once for all bounds on their rounding."""
+        return tuple(W.abs() for W in self.weights)
+
     def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs at x, and how far they may be from those in real arithmetic."""
         value, slip = x, torch.full_like(x, UNDERFLOW)
-        for layer, (W, b) in enumerate(zip(self.weights, self.biases, strict=True)):
+        for layer, (W, size_of_W, b) in enumerate(zip(self.weights, self.absolute, self.biases, strict=True)):
             if layer:
                 value, slip = value.clamp(min=0), torch.where(value + slip * (1 + gamma(4)) < 0, 0.0, slip)
             size = value.abs() + slip
-            slip = W.abs() @ slip * (1 + gamma(len(size) + 2)) + gamma(len(size) + 4) * (W.abs() @ size + b.abs())
+            carried = size_of_W @ slip * (1 + gamma(len(size) + 2))
+            slip = carried + gamma(len(size) + 4) * (size_of_W @ size + b.abs())
             slip = slip + UNDERFLOW * (1 + size.sum())
             value = W @ value + b
         return value, slip * (1 + gamma(4))

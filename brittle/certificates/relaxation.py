@@ -83,12 +83,22 @@ class _Ball(NamedTuple):
     slopes: Tensors = ()  # of the lower lines
 
     def entered(self) -> "_Ball":
-        """With bounds on the next layer's z, from both sides at once."""
-        W, b = self.margins.weights[len(self.low)], self.margins.biases[len(self.low)]
-        floors = self._backward(torch.cat([W, -W]), torch.cat([b, -b]), self.slopes)
-        low, high = floors[: len(W)], -floors[len(W) :]
+        """With bounds on the next layer's z."""
+        low, high = self._deeper() if self.low else self._first()
         slope = (high > -low).to(low)
         return self._replace(low=(*self.low, low), high=(*self.high, high), slopes=(*self.slopes, slope))
+
+    def _first(self) -> tuple[Tensor, Tensor]:
+        """Of the first layer, which lies as far above its value at x as below."""
+        W, b = self.margins.weights[0], self.margins.biases[0]
+        z, error = b + W @ self.margins.x, self._reach(W, self.margins.absolute[0], b, torch.zeros_like(b))
+        return z - error, z + error
+
+    def _deeper(self) -> tuple[Tensor, Tensor]:
+        """Of a later one, from both sides at once."""
+        W, b = self.margins.weights[len(self.low)], self.margins.biases[len(self.low)]
+        floors = self._backward(torch.cat([W, -W]), torch.cat([b, -b]), self.slopes)
+        return floors[: len(W)], -floors[len(W) :]
 
     def floor(self, slopes: Tensors) -> Tensor:
         """Under every margin, with these slopes of the lower lines."""
@@ -112,15 +122,20 @@ class _Ball(NamedTuple):
             W, b = self.margins.weights[layer], self.margins.biases[layer]
             size = self.high[layer - 1].clamp(min=0) if layer else x.abs() + self.radius
             underflow = GAMMA_UNDERFLOW * (1 + size.sum())
-            weight = rows.abs() @ (W.abs() @ size + b.abs() + underflow) + offsets.abs() + underflow
+            size = self.margins.absolute[layer] @ size + b.abs() + underflow
+            weight = rows.abs() @ size + offsets.abs() + underflow
             slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
             offsets, rows = offsets + rows @ b, rows @ W
-        reach = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + gamma(rows.shape[1] + 8))
-        slip = slip + gamma(rows.shape[1] + 8) * (
-            rows.abs() @ (x.abs() + GAMMA_UNDERFLOW) + offsets.abs() + GAMMA_UNDERFLOW
-        )
-        floors: Tensor = offsets + rows @ x - reach - slip * (1 + 8 * ROUNDOFF)
+        floors: Tensor = offsets + rows @ x - self._reach(rows, rows.abs(), offsets, slip)
         return floors
+
+    def _reach(self, rows: Tensor, absolute: Tensor, offsets: Tensor, slip: Tensor) -> Tensor:
+        """How far rows·(x + δ) + offsets may be from what is computed at x, the `slip` so far included."""
+        error = gamma(rows.shape[1] + 8)
+        reach: Tensor = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + error)
+        rounded = absolute @ (self.margins.x.abs() + GAMMA_UNDERFLOW) + offsets.abs() + GAMMA_UNDERFLOW
+        reach = reach + (slip + error * rounded) * (1 + 8 * ROUNDOFF)
+        return reach * (1 + 8 * ROUNDOFF)
 
     def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""

@@ -13,7 +13,7 @@ from scipy import stats
 
 from brittle.common.errors import InputError
 from brittle.networks import TwoLayer
-from brittle.settings import Data
+from brittle.settings import Clusters, Data, Sphere, Subspace
 from brittle.theorems import (
     THEOREMS,
     LikelyClaim,
@@ -25,7 +25,7 @@ from brittle.theorems import (
     check_many,
     find,
 )
-from brittle.theorems.check import measure
+from brittle.theorems.check import check_data, measure
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.intervals import clopper_pearson
@@ -314,3 +314,21 @@ def test_solving_for_something_unknown_names_what_is_known():
         find("melamed2023/5.1").solve_for("colour")
     with pytest.raises(InputError, match="nothing"):
         find("melamed2023/4.1").solve_for("dim")
+
+
+ABOUT_NETWORKS_ALONE = {"vardi2022/2.1", "vardi2022/C4.1", "frei2023/2.1", "melamed2023/R3.1", "wang2022/3.1-proof"}
+ABOUT_NETWORKS_ALONE |= {"wang2022/cone"}
+
+
+def test_data_alone_are_compared_with_what_each_statement_supposes_of_data():
+    rng = torch.Generator().manual_seed(0)
+    sets = {
+        "vardi2022": Sphere(50).sample(20, rng),
+        "frei2023": Clusters(50).sample(20, rng, test=5),
+        "melamed2023": Subspace(50, 20).sample(20, rng),
+        "wang2022": Sphere(50, radius=1.0).sample(20, rng),
+    }
+    silent = {
+        identity for identity, theorem in THEOREMS.items() if not check_data(theorem, sets[theorem.paper]).hypotheses
+    }
+    assert silent == ABOUT_NETWORKS_ALONE

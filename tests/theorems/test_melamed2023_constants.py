@@ -23,7 +23,7 @@ ON_P = [least(1), 1e-9, 1e-9]  # codimension, distance from the origin, share of
 NETWORK = [0, 1e-9, 6]  # biases, output weights, variance in standard errors
 FIXED = [*ON_P, *NETWORK, 1e-9]  # and no movement off P
 TRAINED = [least(1), least(1)]  # start and steps are known
-DECAYED = [*TRAINED, least(1e-12), 1 - 1e-12, *ON_P, *NETWORK]
+DECAYED = [*ON_P, *TRAINED, least(1e-12), 1 - 1e-12, *NETWORK]
 CODIMENSION = least(32 * 3 * log(4**2 * 2000))
 
 TABLE: list[tuple[Theorem, list[float], list[float]]] = [

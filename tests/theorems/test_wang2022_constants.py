@@ -38,7 +38,7 @@ CHOSEN = [sqrt(k / m) * (sqrt(d) + sqrt(k) + sqrt(2 * (k * log(e * m / k) + log(
 UNIFORM = 4 * sqrt(T) * ((4 * R * sqrt(log(d))) ** 0.25 + sqrt(T / m)) + C0 + sum(CHOSEN)
 UNSTABLE = C0 * sqrt(m) + sqrt(m * log(1 / g) / 2)
 
-IN_BALL = [least(1), 1e-9, 0, 1e-9, 6, C0]  # start, unit x, biases, output weights, law of the start, distance
+IN_BALL = [1e-9, least(1), 0, 1e-9, 6, C0]  # unit x, start, biases, output weights, law of the start, distance
 UNIT, ABOVE_0 = 1e-9, least(1e-300)
 LONG = [*IN_BALL, least(25 * log(8 / g)), least(log(8 * m / g)), 0.5]
 FIXED = [*IN_BALL, R * sqrt(2 * log(d)), least(log(m / g) * log(1 / g))]

@@ -195,10 +195,10 @@ class WithDecay(Gradient):
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
+        yield from about_data(off)
         yield from about_training(off)
         yield at_least("ηλ", off.training.product, SMALLEST)
         yield at_most("ηλ", off.training.product, 1 - SMALLEST)
-        yield from about_data(off)
         yield from about_network(off, self.stated_beta(off), off.start)
 
 

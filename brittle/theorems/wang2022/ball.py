@@ -92,9 +92,10 @@ class Ball:
 
 def about_ball(ball: Ball) -> Iterator[Comparison]:
     """Unit examples, a known start of the stated law, and weights inside the ball."""
-    data, network, count = ball.instance.data, ball.network, ball.start.W.numel()
+    lengths = ball.instance.data.X.norm(dim=1)
+    yield at_most("deviation of ‖x‖ from 1", float((lengths - 1).abs().max()), EXACTLY)
+    network, count = ball.network, ball.start.W.numel()
     yield at_least(KNOWN_START, network.start is not None, 1)
-    yield at_most("deviation of ‖x‖ from 1", float((data.X.norm(dim=1) - 1).abs().max()), EXACTLY)
     yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
     output = (network.v.abs() * math.sqrt(ball.width) - 1).abs().max()
     yield at_most("deviation of the output weights from 1/√m", float(output), EXACTLY)
