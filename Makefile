@@ -32,8 +32,11 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+# Three on two cores: some tests wait for other processes. A worker that has no more takes from the others.
+WORKERS := -n 3 --dist worksteal
+
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
 # The suite as other processors would run it: other vector units and other numbers of threads round differently.
 PROCESSORS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
@@ -41,7 +44,7 @@ PROCESSORS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=default ATEN
 test-processors: setup
 	for processor in $(PROCESSORS); do \
 	    echo "$$processor"; \
-	    env OMP_NUM_THREADS=1 $$processor $(BIN)/python -m pytest -n 2 || exit 1; \
+	    env OMP_NUM_THREADS=1 $$processor $(BIN)/python -m pytest $(WORKERS) || exit 1; \
 	done
 
 fuzz: setup

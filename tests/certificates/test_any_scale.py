@@ -3,10 +3,13 @@
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 
 import pytest
 import torch
 
+from brittle.attacks import Attack, AttackResult, MinimumNorm
+from brittle.attacks.base import Attempt
 from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
 from brittle.common.errors import InputError
 from brittle.networks import Deep, TwoLayer
@@ -114,17 +117,37 @@ CASES = {
 }
 
 
-def bound(part, case, **options):
+def data_of(case):
     label = torch.tensor([case.y]) if isinstance(case.y, int) else tensor([case.y])
-    return part.bound(case.network, Data(tensor([case.x]), label), **options)
+    return Data(tensor([case.x]), label)
+
+
+def bound(part, case, **options):
+    return part.bound(case.network, data_of(case), **options)
+
+
+@dataclass(frozen=True, eq=False)
+class Known(Attack[AttackResult]):
+    """What the usual attack finds, which is the same for every certificate."""
+
+    perturbations: torch.Tensor
+
+    def propose(self, target):
+        return Attempt(self.perturbations, self.perturbations)
+
+
+@cache
+def attack_on(name):
+    return Known(MinimumNorm().run(CASES[name].network, data_of(CASES[name])).perturbations)
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in CASES.items()])
-def test_no_certificate_passes_a_flip_that_is_one_in_rational_arithmetic(part, case):
+@pytest.mark.parametrize("name", CASES)
+def test_no_certificate_passes_a_flip_that_is_one_in_rational_arithmetic(part, name):
+    case = CASES[name]
     assert exact_margin(case.network, case.x, case.y) > 0
     assert flips(case.network, case.x, case.y, case.flip)
-    found = bound(part, case)
+    found = bound(part, case, attack=attack_on(name))
     assert not is_shorter(case.flip, float(found.lower))
     assert found.lower <= found.upper
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import xml.etree.ElementTree as ElementTree
 
@@ -23,8 +24,9 @@ from brittle.training import Flow, Loss, Recipe
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """One folder for all figures, so that they share cells."""
-    return tmp_path_factory.mktemp("smoke")
+    """One folder for all figures, so that they share cells, those of other processes of this run too."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent / "smoke" if "PYTEST_XDIST_WORKER" in os.environ else base / "smoke"
 
 
 @pytest.mark.parametrize("figure_id", EXPERIMENTS)
