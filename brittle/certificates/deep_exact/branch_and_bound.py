@@ -13,7 +13,6 @@ from brittle.certificates.deep_exact.ball import Ball
 from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
 from brittle.certificates.deep_exact.interior_point import (
     Ending,
-    Iterate,
     Solved,
     Target,
     climb,
@@ -22,6 +21,7 @@ from brittle.certificates.deep_exact.interior_point import (
     maximise,
     with_margin,
 )
+from brittle.certificates.deep_exact.newton import Iterate
 from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Branch, Problem, Root
 from brittle.certificates.deep_exact.relaxed_attack import directions, margin_at
 from brittle.certificates.example import Enclosure, Example

@@ -13,37 +13,20 @@ from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotri, dtrtrs
 
-from brittle.certificates.cholesky import Factor, factor
 from brittle.certificates.deep_exact.judge import examine
+from brittle.certificates.deep_exact.newton import Iterate, Linearised, advance, bordered, linearise, unrounded, with_t
 from brittle.certificates.deep_exact.problem import FREE, Branch, Problem, Root, Signs, carried
 from brittle.certificates.scales import Array
 
-FRACTION = 0.8  # of the way to the boundary
-CENTRING = 0.02  # the least share of ν that a step aims at
-PRODUCTS = 14  # of Lanczos' method
 WIDTH = 4.0  # of the first multipliers, in units of ν/(u-l)²
 MOST = 70  # iterations
-LANCZOS = np.random.default_rng(1).normal(size=4096)
 
 
 class Ending(Enum):
     CLOSED = "no flip of the branch is shorter than asked"
     OPEN = "more iterations would not close the branch"
     FAILED = "the iterations broke down"
-
-
-class Iterate(NamedTuple):
-    """y with t at [1], the primal matrix X and the slacks w of the multipliers with a sign."""
-
-    y: Array
-    X: Array
-    w: Array
-
-    def moved(self, step: "_Step", dual: float, primal: float) -> "Iterate":
-        return Iterate(self.y + dual * step.y, self.X + primal * step.X, self.w + primal * step.w)
 
 
 class Target(NamedTuple):
@@ -84,25 +67,6 @@ class Solved:
         return cls(branch, problem, iterate, floor, Ending.FAILED, np.zeros(problem.p), far)
 
 
-class _Linearised(NamedTuple):
-    """S, the factor of S, S⁻¹, the minimiser ξ* = (x*, 1), the value F there, and the slack F - t."""
-
-    S: Array
-    L: Array
-    inverse: Array
-    minimiser: Array
-    value: float
-    slack: float
-
-
-class _Step(NamedTuple):
-    y: Array
-    S: Array
-    X: Array
-    w: Array
-    turned: Array  # ΔS·S⁻¹
-
-
 def first_iterate(problem: Problem, reach: float, margin: float) -> Iterate | None:
     """λ = τ = s, ρ = 2s takes h and z apart, so that any s > 0 is feasible."""
     n, k, p = problem.n, problem.k, problem.p
@@ -114,7 +78,7 @@ def first_iterate(problem: Problem, reach: float, margin: float) -> Iterate | No
 
 def centred(problem: Problem, y: Array, nu: float) -> Iterate | None:
     """X and w at ν for given multipliers; None if they are not feasible."""
-    here = _linearise(problem, y, slack=nu)
+    here = linearise(problem, y, slack=nu)
     if here is None:
         return None
     y = y.copy()
@@ -126,7 +90,7 @@ def inherited(old: Problem, new: Problem, iterate: Iterate, signs: Signs) -> Ite
     """The iterate in a branch with more signs: rows of X that belong to settled neurons leave. None if infeasible."""
     keep = np.concatenate([np.arange(old.p), old.p + np.flatnonzero(signs[old.free] == FREE), [old.p + old.n]])
     y = carried(iterate.y, old, new, signs)
-    before, after = _value(old, iterate.y), _value(new, y)
+    before, after = unrounded(old, iterate.y), unrounded(new, y)
     if before is None or after is None or before <= iterate.y[1]:
         return None
     y[1] = after - (before - iterate.y[1])
@@ -135,21 +99,21 @@ def inherited(old: Problem, new: Problem, iterate: Iterate, signs: Signs) -> Ite
 
 def with_margin(shared: Problem, problem: Problem, iterate: Iterate, margin: float) -> Iterate | None:
     """The iterate of a problem without a margin for one that has it; the margin at the example is its first slack."""
-    before = _value(shared, iterate.y)
+    before = unrounded(shared, iterate.y)
     if before is None or not before > iterate.y[1]:
         return None
     slack, y, w = before - iterate.y[1], iterate.y.copy(), iterate.w.copy()
     w[0] = max(margin, 1e-9)
     y[0] = slack / w[0]
-    value = _value(problem, y)
-    return None if value is None else Iterate(_with_t(y, value - slack), iterate.X, w)
+    value = unrounded(problem, y)
+    return None if value is None else Iterate(with_t(y, value - slack), iterate.X, w)
 
 
 def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
     """Some iterations without the judge: a start that several margins share."""
     for _ in range(steps):
-        here = _linearise(problem, iterate.y)
-        moved = None if here is None else _advance(problem, iterate, here)
+        here = linearise(problem, iterate.y)
+        moved = None if here is None else advance(problem, iterate, here)
         if moved is None:
             return iterate
         iterate = moved[0]
@@ -174,14 +138,14 @@ def maximise(root: Root, branch: Branch, rival: int, iterate: Iterate, target: T
                 break
             branch, problem, iterate, quiet, here = narrowed, smaller, moved, 0, None
             continue
-        old = _linearise(problem, iterate.y)
+        old = linearise(problem, iterate.y)
         if old is None:
             ending = Ending.FAILED
             break
         branch, within = narrowed, problem.within(narrowed)
-        here, problem = _bordered(problem, within, iterate.y, old), within
-        iterate = iterate._replace(y=_with_t(iterate.y, here.value - here.slack))
-        advanced = _advance(problem, iterate, here)
+        here, problem = bordered(problem, within, iterate.y, old), within
+        iterate = iterate._replace(y=with_t(iterate.y, here.value - here.slack))
+        advanced = advance(problem, iterate, here)
         if advanced is None:
             ending = Ending.FAILED
             break
@@ -198,7 +162,7 @@ def maximise(root: Root, branch: Branch, rival: int, iterate: Iterate, target: T
 
 
 def _result(
-    root: Root, branch: Branch, problem: Problem, iterate: Iterate, floor: float, ending: Ending, at: _Linearised | None
+    root: Root, branch: Branch, problem: Problem, iterate: Iterate, floor: float, ending: Ending, at: Linearised | None
 ) -> Solved:
     n, p, looseness = problem.n, problem.p, np.full(len(root.low), -np.inf)
     if at is None:
@@ -207,198 +171,3 @@ def _result(
     low, high = problem.ends[:2]
     looseness[problem.free] = m.lam * h * (h - z) + m.rho * h * (z - high) + m.tau * (z - h) * (z - low)
     return Solved(branch, problem, iterate, floor, ending, at.minimiser[:p], looseness)
-
-
-def _with_t(y: Array, t: float) -> Array:
-    y = y.copy()
-    y[1] = t
-    return y
-
-
-def _value(problem: Problem, y: Array) -> float | None:
-    """F(y), without rounding: what the solver goes by."""
-    S = problem.lagrangian(_with_t(y, 0.0))
-    L = factor(S[:-1, :-1])
-    if L is None:
-        return None
-    return float(0.5 * (S[-1, -1] - S[:-1, -1] @ L.solve(S[:-1, -1])))
-
-
-def _linearise(problem: Problem, y: Array, slack: float | None = None) -> _Linearised | None:
-    """None where S is not positive definite; a given slack stands for t."""
-    S = problem.lagrangian(y)
-    L = factor(S[:-1, :-1])
-    if L is None:
-        return None
-    inverse = _inverse(L.L)
-    q, corner = S[:-1, -1], 0.5 * S[-1, -1] + y[1]
-    x = -inverse @ q
-    value = float(corner + 0.5 * q @ x)
-    slack = value - float(y[1]) if slack is None else slack
-    return None if not slack > 0 else _join(S, L.L, inverse, x, value, slack)
-
-
-def _bordered(old: Problem, new: Problem, y: Array, at: _Linearised) -> _Linearised:
-    """After new intervals, which change the last row of S only: the slack stays, t moves."""
-    S = at.S.copy()
-    S[-1] = S[:, -1] = old.border(y, new, S)
-    inverse = (at.inverse - np.outer(at.minimiser, at.minimiser) / (2 * at.slack))[:-1, :-1]
-    x = -inverse @ S[:-1, -1]
-    value = 0.5 * float(S[-1, -1] + S[:-1, -1] @ x) + float(y[1])
-    return _join(S, at.L[:-1, :-1], inverse, x, value, at.slack)
-
-
-def _join(S: Array, L: Array, inverse: Array, x: Array, value: float, slack: float) -> _Linearised:
-    """The factor and the inverse of S from those of Q."""
-    q, minimiser = S[:-1, -1], np.append(x, 1.0)
-    S[-1, -1] = 2 * slack - q @ x
-    whole = np.zeros_like(S, order="F")
-    whole[:-1, :-1] = L
-    whole[-1, :-1] = dtrtrs(L, q, lower=1)[0]
-    whole[-1, -1] = np.sqrt(2 * slack)
-    bordered = np.outer(minimiser, minimiser) / (2 * slack)
-    bordered[:-1, :-1] += inverse
-    return _Linearised(S, whole, bordered, minimiser, value, slack)
-
-
-def _inverse(L: Array) -> Array:
-    lower = np.tril(dpotri(L, lower=1)[0])
-    return np.asarray(lower + np.tril(lower, -1).T)
-
-
-def _advance(problem: Problem, now: Iterate, at: _Linearised) -> tuple[Iterate, float, tuple[float, float]] | None:
-    """One iteration: the new iterate, the duality gap before it and the step lengths; None if it breaks down."""
-    signed, X_factor = problem.signed, factor(now.X)
-    newton = _Newton.of(problem, now, at)
-    if X_factor is None or newton is None:
-        return None
-    affine = newton.direction(0.0)
-    dual, primal = _lengths(now, at, X_factor.L, signed, affine, 1.0)
-    ahead = now.moved(affine, dual, primal)
-    gap_after = _gap(ahead.X, at.S + dual * affine.S, ahead.w, ahead.y, signed)
-    centring = float(np.clip((max(gap_after, 0.0) / newton.gap) ** 2, CENTRING, 1))
-    if min(dual, primal) < 0.1:
-        centring = max(centring, 0.5)
-    step = newton.direction(centring, affine)
-    dual, primal = _lengths(now, at, X_factor.L, signed, step, FRACTION)
-    return now.moved(step, dual, primal), newton.gap, (dual, primal)
-
-
-def _gap(X: Array, S: Array, w: Array, y: Array, signed: NDArray[np.bool_]) -> float:
-    return float((X * S).sum() + w[signed] @ y[signed])
-
-
-class _Newton(NamedTuple):
-    """The equations MΔy = rhs of one iteration, factored, with rows and columns scaled to a unit diagonal."""
-
-    problem: Problem
-    now: Iterate
-    at: _Linearised
-    factor: Factor
-    scale: Array
-    products: Array  # 2a·S⁻¹b
-    inverse_y: Array  # 1/y where a sign is asked
-    gap: float
-    nu: float
-
-    @classmethod
-    def of(cls, problem: Problem, now: Iterate, at: _Linearised) -> "_Newton | None":
-        signed = problem.signed
-        in_inverse = problem.gram(at.inverse)
-        M = _schur(problem, problem.gram(now.X), in_inverse)
-        inverse_y = np.where(signed, 1 / np.where(signed, now.y, 1.0), 0.0)
-        M.flat[:: len(M) + 1] += now.w * inverse_y
-        scale = 1 / np.sqrt(M.diagonal())
-        M *= scale[:, None]
-        M *= scale
-        L, more = None, 1e-14
-        while L is None and more < 1 and np.isfinite(scale).all():
-            M.flat[:: len(M) + 1] = 1 + more
-            L, more = factor(M), 10 * more
-        if L is None:
-            return None
-        gap = _gap(now.X, at.S, now.w, now.y, signed)
-        products = problem.products(at.inverse)
-        return cls(problem, now, at, L, scale, products, inverse_y, gap, gap / (len(at.S) + int(signed.sum())))
-
-    def direction(self, centring: float, affine: _Step | None = None) -> _Step:
-        """Towards the point of the path at centring·ν; `affine` gives the corrector."""
-        aim = centring * self.nu
-        rhs = aim * (self.products + self.inverse_y)
-        rhs[1] += 1
-        dw, dX = aim * self.inverse_y - self.now.w, aim * self.at.inverse - self.now.X
-        if affine is not None:
-            corrector, bent = affine.X @ affine.turned, affine.w * affine.y * self.inverse_y
-            corrector = 0.5 * (corrector + corrector.T)
-            rhs = rhs - self.problem.products(corrector) - bent
-            dw, dX = dw - bent, dX - corrector
-        dy = self.scale * self.factor.solve(self.scale * rhs)
-        dS = self.problem.lagrangian(dy, objective=0.0)
-        turned = dS @ self.at.inverse
-        product = self.now.X @ turned
-        dX = dX - 0.5 * (product + product.T)
-        return _Step(dy, dS, dX, dw - self.now.w * dy * self.inverse_y, turned)
-
-
-def _schur(problem: Problem, in_X: Array, in_inverse: Array) -> Array:
-    """M_kl = <A_k, X A_l S⁻¹> for A = abᵀ + baᵀ, from the products of all forms."""
-    aXa, bXa, bXb = _products(problem, in_X)
-    aSa, bSa, bSb = _products(problem, in_inverse)
-    mixed = bXa * bSa.T
-    M = mixed + mixed.T
-    bXb *= aSa
-    M += bXb
-    aXa *= bSb
-    M += aXa
-    return np.asarray(M)
-
-
-def _products(problem: Problem, G: Array) -> tuple[Array, Array, Array]:
-    """a_k·a_l, b_k·a_l and b_k·b_l in the metric of G."""
-    left, right = np.ascontiguousarray(problem.left(G).T), np.ascontiguousarray(problem.right(G).T)
-    return problem.left(left), problem.right(left), problem.right(right)
-
-
-def _lengths(
-    now: Iterate, at: _Linearised, X_factor: Array, signed: NDArray[np.bool_], step: _Step, fraction: float
-) -> tuple[float, float]:
-    """How far y and S, and X and w, may go."""
-    dual = _to_boundary(at.S, at.L, step.S, fraction, _positive(now.y, step.y, signed, fraction))
-    primal = _to_boundary(now.X, X_factor, step.X, fraction, _positive(now.w, step.w, signed, fraction))
-    return dual, primal
-
-
-def _positive(values: Array, step: Array, signed: NDArray[np.bool_], fraction: float) -> float:
-    falling = signed & (step < 0)
-    return min(1.0, fraction * float((values[falling] / -step[falling]).min(initial=np.inf)))
-
-
-def _to_boundary(A: Array, L: Array, step: Array, fraction: float, most: float) -> float:
-    """A length ≤ most with A + length/fraction·step positive definite: Lanczos' method, then a test."""
-    top = _largest_eigenvalue(L, step)
-    length = min(most, fraction / top) if top > 0 else most
-    while fraction < 1 and factor(A + (length / fraction) * step) is None:
-        length *= 0.9
-        if length < 1e-3:
-            return 0.0
-    return length
-
-
-def _largest_eigenvalue(L: Array, step: Array) -> float:
-    """Of -L⁻¹·step·L⁻ᵀ, by a few of Lanczos' steps."""
-    start = np.resize(LANCZOS, len(L))
-    v, last, beta = start / np.linalg.norm(start), np.zeros(len(L)), 0.0
-    alphas: list[float] = []
-    betas: list[float] = []
-    for _ in range(PRODUCTS):
-        image = -(step @ dtrtrs(L, v, lower=1, trans=1)[0])
-        image = dtrtrs(L, image, lower=1)[0]
-        alphas.append(float(image @ v))
-        image = image - alphas[-1] * v - beta * last
-        beta = float(np.linalg.norm(image))
-        if not beta > 1e-12:
-            break
-        betas.append(beta)
-        last, v = v, image / beta
-    off = np.array(betas[: len(alphas) - 1])
-    return float(np.linalg.eigvalsh(np.diag(alphas) + np.diag(off, 1) + np.diag(off, -1))[-1])
