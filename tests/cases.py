@@ -40,6 +40,7 @@ from brittle.training import (
     Loss,
     Margin,
     MarginStalls,
+    MaximumRadius,
     Recipe,
     Steps,
     Time,
@@ -160,6 +161,7 @@ REGIMES = [
     ("lazy training", LazyTraining(until=Steps(12), radius=5.0, batch=3)),
     ("lazy training, checked per epoch", LazyTraining(until=Steps(12), radius=5.0, batch=3, check="epoch")),
     ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),
+    ("training for the radius", MaximumRadius(until=Steps(8), batch=3)),
 ]
 
 ENGINES = [

@@ -115,7 +115,7 @@ def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
         momentum: float = field(default=0.9, metadata=option("Share of the last step that is kept."))
 
     family = Family("regime", Regime, FAMILIES["training"].parts | by_name((Momentum,)))
-    assert family.words.endswith("adversarial, momentum")
+    assert family.words.endswith("maximum-radius, momentum")
     (shown,) = family.options["momentum"].__metadata__
     assert (shown.default, shown.help) == ("--momentum", "momentum: share of the last step that is kept.")
     assert family.chosen("momentum", {"momentum": 0.5, "rate": 2.0}) == Momentum(momentum=0.5, rate=2.0)

@@ -8,6 +8,7 @@ from brittle.training.descent import Descent
 from brittle.training.flow import Flow
 from brittle.training.lazy import Lazy
 from brittle.training.losses import Exponential, Logistic, LossFunction
+from brittle.training.maximum_radius import MaximumRadius
 from brittle.training.recipe import Recipe
 from brittle.training.run import PathPoint
 from brittle.training.stops import (
@@ -24,7 +25,7 @@ from brittle.training.stops import (
     parse_stops,
 )
 
-PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial))
+PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius))
 
 __all__ = [
     "KKT",
@@ -42,6 +43,7 @@ __all__ = [
     "LossFunction",
     "Margin",
     "MarginStalls",
+    "MaximumRadius",
     "PathPoint",
     "Recipe",
     "Regime",

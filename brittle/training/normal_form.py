@@ -1,0 +1,93 @@
+"""A layered network and its data in coordinates in which all of its parameters have sizes that compare.
+
+x = unit · B x' with B an orthonormal basis of the data's span, turned at random: no coordinate is a principal
+direction, on the small ones of which Adam would overfit, and weights off the span, which no example sees, are gone. The
+layers have one Frobenius norm, and outputs are divided by the `gain`, so that the median slope of a margin is 1.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.common.errors import require
+from brittle.geometry import Basis
+from brittle.networks.affine import Affine, Dense
+from brittle.networks.deep import Deep
+from brittle.networks.layered import Layered
+from brittle.settings.base import Data
+
+PRECISION = torch.float32
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm:
+    """`network` and `X` (n, r) in the new coordinates; `basis` (columns, r) is None where the first layer is not dense,
+    whose inputs keep their places."""
+
+    original: Layered
+    network: Deep
+    X: Tensor
+    basis: Tensor | None
+    unit: float
+    gain: float
+
+    @classmethod
+    def of(cls, network: Layered, data: Data, rng: Generator) -> "NormalForm":
+        X, basis = data.X, None
+        if network.free_first_layer:
+            basis = _turned(Basis.spanning(X), rng)
+            X = X @ basis
+        unit = float(X.square().sum(1).mean().sqrt())
+        require(unit > 0, "every example is zero: no direction can be told from another")
+        X = X / unit
+        first, *others = (layer.to(torch.float64) for layer in network.layers)
+        inner = Deep((_taking(first, basis, unit), *others))
+        slopes = inner.margin_gradients(X, data.y).norm(dim=1)
+        gain = float(slopes.median())
+        require(gain > 0, "the network's margin does not change near half of the examples: train it first")
+        layers = balanced([*inner.layers[:-1], scaled(inner.layers[-1], 1 / gain, 1 / gain)])
+        return cls(network, Deep(tuple(layers)).to(PRECISION), X.to(PRECISION), basis, unit, gain)
+
+    def back(self, trained: Layered) -> Layered:
+        """The trained network in the old coordinates."""
+        first, *others, last = (layer.to(torch.float64) for layer in trained.layers)
+        first = scaled(first, 1 / self.unit, 1.0)
+        if self.basis is not None:
+            first = Dense(first.matrix @ self.basis.T, first.offset)
+        layers = [first, *others, scaled(last, self.gain, self.gain)]
+        return self.original.moved([layer.to(self.original.dtype) for layer in layers])
+
+
+def _turned(span: Basis, rng: Generator) -> Tensor:
+    square = torch.randn(span.dim, span.dim, generator=rng, dtype=torch.float64)
+    turned: Tensor = span.vectors @ torch.linalg.qr(square).Q
+    return turned
+
+
+def _taking(first: Affine, basis: Tensor | None, unit: float) -> Affine:
+    """The first layer on the new coordinates."""
+    inner = scaled(first, unit, 1.0)
+    return inner if basis is None else Dense(inner.matrix @ basis, inner.offset)
+
+
+def scaled(layer: Affine, weight: float, bias: float) -> Affine:
+    """The layer with its weights and its biases times these."""
+    W, b = layer.parameters
+    return layer.with_parameters(W * weight, b * bias)
+
+
+def balanced(layers: Sequence[Affine]) -> list[Affine]:
+    """The same function by layers of one Frobenius norm: φ(f z) = f φ(z) for f > 0."""
+    norms = [float(layer.parameters[0].norm()) for layer in layers]
+    if min(norms) == 0:
+        return list(layers)
+    mean = math.exp(sum(math.log(norm) for norm in norms) / len(norms))
+    result, carried = [], 1.0
+    for layer, norm in zip(layers, norms, strict=True):
+        factor = mean / norm
+        carried *= factor
+        result.append(scaled(layer, factor, carried))
+    return result
