@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator
 
+from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import TheoremRow, applicable
 from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import Explanation, explain
@@ -17,11 +18,12 @@ from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.treatment import Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, vulnerability
-from brittle.common.errors import InputError, require, require_count, required
+from brittle.common.errors import InputError, require, require_count
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
-from brittle.networks import Network, as_layered, as_network
+from brittle.networks import Network, as_layered
 from brittle.settings import Data
+from brittle.settings.arrays import Labels
 from brittle.theorems import Instance
 
 
@@ -56,53 +58,53 @@ class Audit(Result):
 
 
 def audit(
-    model: Network | nn.Module,
-    X: Tensor | Data,
-    y: Tensor | None = None,
+    model: Model,
+    X: Holder,
+    y: Labels | str | None = None,
     *,
-    start: Network | nn.Module | None = None,
+    start: Model | None = None,
     budget: float = 60.0,
     examples: int = 200,
-    remedies: Sequence[str | Remedy] | None = None,
+    remedies: str | Remedy | Sequence[str | Remedy] | None = None,
     rng: Generator | None = None,
     watch: Watch = silent,
 ) -> Audit:
     """Audit a network on its training data, within about `budget` seconds.
 
-    `start` is the network at its initialisation, where it is known; `examples` is how many are attacked at most;
-    `remedies` are those to try, by name or your own; None for all that have a name.
+    The model is a network, a torch module or a classifier of scikit-learn. The data are examples X and labels y
+    (arrays, tensors, lists, tables; of a table y may name the label column), or in one a `Data`, a torch `Dataset` or a
+    `DataLoader`. `start` is the network at its initialisation, where it is known; `examples` is how many are attacked
+    at most; `remedies` are those to try, by name or your own: one, several, "none", or None for all that have a name.
     """
     require_count("examples", examples)
-    data = X if isinstance(X, Data) else _data(X, y)
-    network = _network(model, start)
+    chosen = _chosen(remedies)
+    known, data = subject(model, X, y)
+    network = _started(known, None if start is None else network_for(start, data))
     network.check(data.X, data.y)
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
-    return _Auditor(network, data, Budget(budget), examples, rng, watch).run(_chosen(remedies))
+    return _Auditor(network, data, Budget(budget), examples, rng, watch).run(chosen)
 
 
-def _chosen(remedies: Sequence[str | Remedy] | None) -> tuple[Remedy, ...]:
-    return tuple(part() for part in PARTS.values()) if remedies is None else tuple(map(_remedy, remedies))
+def _chosen(remedies: str | Remedy | Sequence[str | Remedy] | None) -> tuple[Remedy, ...]:
+    if remedies is None:
+        return tuple(part() for part in PARTS.values())
+    if remedies == "none":
+        return ()
+    return tuple(map(_remedy, [remedies] if isinstance(remedies, str | Remedy) else remedies))
 
 
 def _remedy(remedy: str | Remedy) -> Remedy:
     if isinstance(remedy, Remedy):
         return remedy
-    require(remedy in PARTS, f"remedy is {remedy!r}; it must be one of {', '.join(PARTS)}")
+    require(remedy in PARTS, f"remedy is {remedy!r}; it must be one of {', '.join(PARTS)}, or none")
     return PARTS[remedy]()
 
 
-def _data(X: Tensor, y: Tensor | None) -> Data:
-    y = required(y, "y is missing: an audit needs the labels of the examples")
-    return Data(torch.as_tensor(X).detach(), torch.as_tensor(y).detach())
-
-
-def _network(model: Network | nn.Module, start: Network | nn.Module | None) -> Network:
-    network = as_network(model)
+def _started(network: Network, start: Network | None) -> Network:
     if start is not None:
-        begun = as_network(start)
-        same = type(begun) is type(network)
+        same = type(start) is type(network)
         require(same, "start and model must be networks of the same linear layers")
-        now, then = (as_layered(each, "an audit with a start") for each in (network, begun))
+        now, then = (as_layered(each, "an audit with a start") for each in (network, start))
         network = now.with_layers(now.layers, then.with_layers(then.layers))
     return network.to(torch.float64)
 
