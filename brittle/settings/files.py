@@ -12,6 +12,7 @@ from torch import Tensor
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
 from brittle.common.parts import option
+from brittle.common.paths import KINDS_OF_DATA
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
 from brittle.settings.base import Data, GivenSet, Truth
@@ -27,7 +28,6 @@ COUNTS = ("dim", "codimension")
 NUMBERS = ("radius", "coherence", "noise")
 TEXTS = ("y", "y_test", "names")  # which may be texts
 NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names")
-KINDS = ".npz, .pt, .csv, .parquet, or a folder of pictures"
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -41,7 +41,7 @@ class File(GivenSet):
 
     name: ClassVar = "file"
 
-    path: str | Path = field(metadata=option(f"The data: {KINDS}."))
+    path: str | Path = field(metadata=option(f"The data: {KINDS_OF_DATA}."))
     label: str | int = field(
         default=-1,
         metadata=option(
@@ -62,7 +62,7 @@ class File(GivenSet):
             return _named(path, lambda: Data(*read_csv(path, self.label, self.header, self.classes)))
         if suffix == ".parquet":
             return _named(path, lambda: self._chosen(Data(*read_parquet(path, self.label))))
-        require(suffix in READERS, f"{path}: the suffix is {suffix!r}; {KINDS} are read")
+        require(suffix in READERS, f"{path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
         return _named(path, lambda: self._chosen(data_from(READERS[suffix](path))))
 
     def _chosen(self, data: Data) -> Data:

@@ -18,7 +18,7 @@ FEW = ("melamed2023/R3.1", "melamed2023/R3.1-printed", "melamed2023/B.1")
 @pytest.fixture
 def few(monkeypatch):
     """`check all` on three theorems."""
-    monkeypatch.setattr("brittle.cli.check.THEOREMS", {identity: THEOREMS[identity] for identity in FEW})
+    monkeypatch.setattr("brittle.cli.checking.THEOREMS", {identity: THEOREMS[identity] for identity in FEW})
 
 
 @pytest.fixture
