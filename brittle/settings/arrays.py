@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
+from brittle.settings.checks import LARGEST_CLASS_NUMBER
 
 LONGEST_NAME = 256  # characters of the name of a class
-MOST_NAMES = 100_000  # of classes: a column of texts that are all different is no label
 
 Examples: TypeAlias = Tensor | NDArray[Any] | Sequence[Any] | Any  # Any: pandas and its like, which need not be there
 Labels: TypeAlias = Tensor | NDArray[Any] | Sequence[Any] | Any
@@ -91,7 +91,8 @@ def _words(y: Tensor | NDArray[Any]) -> list[str] | None:
 
 
 def _names(texts: set[str]) -> Names:
-    require(len(texts) <= MOST_NAMES, f"the labels are {len(texts)} different texts; classes are needed")
+    few = len(texts) <= LARGEST_CLASS_NUMBER
+    require(few, f"the labels are {len(texts)} different texts; at most {LARGEST_CLASS_NUMBER} classes are read")
     long = max(texts, key=len)
     require(len(long) <= LONGEST_NAME, f"a label is a text of {len(long)} characters; a class has a short name")
     return tuple(sorted(texts))
