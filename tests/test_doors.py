@@ -1,6 +1,9 @@
 """The doors that people come through with what they have: their classifiers, data, labels and mistakes."""
 
+import json
 import logging
+import subprocess
+import sys
 
 import numpy as np
 import pandas
@@ -21,6 +24,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Subse
 
 import brittle as bt
 from brittle import InputError
+from brittle.cli import main
 from brittle.settings import Data, File, as_data, load_data, save_data
 
 FLOWERS, KINDS = load_iris(return_X_y=True)
@@ -385,3 +389,158 @@ def test_one_remedy_is_a_word_and_not_its_letters():
         bt.audit(nn.Linear(2, 1), ROWS, [0, 1, 0, 1, 1, 0], remedies="weight")
     found = bt.audit(nn.Linear(2, 1), ROWS, [0, 1, 0, 1, 1, 0], remedies="none", budget=1)
     assert found.remedies == ()
+
+
+@pytest.fixture(scope="module")
+def found():
+    """An audit of a linear classifier of texts."""
+    return bt.audit(
+        LogisticRegression().fit(FLOWERS[TWO], WORDS[TWO]),
+        FLOWERS[TWO],
+        WORDS[TWO],
+        budget=2,
+        examples=8,
+        remedies="none",
+    )
+
+
+def test_an_audit_writes_its_own_page(found, tmp_path):
+    found.report(tmp_path / "audit.html")
+    assert found.verdict.split(":")[0] in (tmp_path / "audit.html").read_text()
+    assert "the page is HTML" in complaint(lambda: found.report(tmp_path / "audit.pdf"))
+    assert not {"model", "data"} & set(found.to_json())
+
+
+def test_an_audit_is_a_frame_with_a_row_for_every_example(found):
+    frame = found.to_frame()
+    assert frame["example"].tolist() == found.vulnerability.examples.tolist()
+    assert set(frame["label"]) == {"versicolor", "virginica"}
+    reached = frame.iloc[found.vulnerability.free.rows.tolist()]
+    assert reached["free"].tolist() == found.vulnerability.free.norms.tolist()
+    proved = frame.dropna()
+    assert len(proved) > 0
+    assert (proved["lower"] <= proved["free"] * (1 + 1e-9)).all()
+
+
+def test_results_are_frames_and_tables_for_latex(found):
+    bounds = bt.certificates.Lipschitz().bound(nn.Linear(2, 1), (ROWS, [0, 1, 0, 1, 1, 0]))
+    assert bounds.to_frame()["lower"].tolist() == bounds.lower.tolist()
+    assert bounds.to_frame()["status"].tolist() == [str(each) for each in bounds.status]
+    summary = bt.settings.summary(Data(ROWS, [0, 1, 0, 1, 1, 0]))
+    assert summary.to_frame().loc[0, "examples"] == 6
+    assert "mean norm & " in summary.to_latex()
+    assert found.to_latex().splitlines()[2:5:2] == [
+        r"radius & median & examples \\\\",
+        rf"anywhere & {found.vulnerability.free.median:.6g} & {len(found.vulnerability.free.rows)} \\\\",
+    ]
+
+
+def test_the_room_of_reports_offers_what_it_writes():
+    assert {"write_audit_page", "write_audit_pictures", "draw_sandwich"} <= set(bt.report.__all__)
+
+
+# The command line
+
+ANSWERED = {  # before PyTorch is loaded
+    "certify --help": "Usage",
+    "train --help": "Options of --regime",
+    "audit --help": "--judge",
+    "check --help": "--sweep",
+    "reproduce --help": "--preset",
+    "certify --bogus": "No such option: --bogus",
+    "certify gone.npz --data gone.npz": "gone.npz: no such file",
+    "attack empty.npz --data gone.csv": "gone.csv: no such file",
+    "attack empty.txt --data empty.npz": "networks live in .npz, .pt, .safetensors, .onnx, .pt2 files",
+    "attack empty.npz --data empty.txt": "folders of pictures are read",
+    "attack empty.npz --data empty.npz --attack pgd --budget -1": "budget is -1.0; it must be a positive",
+    "attack empty.npz --data empty.npz --attack pgd --starts 3": "--starts does not belong to the attack pgd",
+    "attack empty.npz --data empty.npz --subspace up": "--subspace is 'up'; it must be on, off or free",
+    "audit empty.npz --data empty.npz --report a.pdf": "--report is a.pdf; it must end in .html",
+    "audit empty.npz --data empty.npz --judge fair": "--judge is 'fair'; it must be certified or attacked",
+    "audit empty.npz --data empty.npz --remedy prayer": "--remedy is 'prayer'; it must be one of",
+    "audit empty.npz": "--data is missing",
+    "audit empty.npz --data empty.npz --budget -1": "--budget is -1.0; it must be a positive finite number",
+    "harden empty.npz --data empty.npz --out a.onnx": "--out is a.onnx; it must end in .npz or .pt or .safetensors",
+    "train --setting sphere": "the setting sphere needs --dim",
+    "train --setting line7 --regime descend": "--regime is 'descend'; it must be one of flow",
+    "train --setting line7 --loss hinge": "--loss is 'hinge'; it must be one of",
+    "reproduce all --preset slow": "--preset is 'slow'; it must be smoke, quick or full",
+    "check vardi2022/4.1 --net empty.npz": "--net is given without --data",
+    "data show gone.npz": "gone.npz: no such file",
+}
+ASK = """
+import contextlib, io, json, sys
+from brittle.cli import main
+said = {}
+for command in json.load(sys.stdin):
+    told = io.StringIO()
+    with contextlib.redirect_stdout(told), contextlib.redirect_stderr(told):
+        code = main(command.split())
+    said[command] = code, told.getvalue(), "torch" in sys.modules
+json.dump(said, sys.stdout)
+"""
+
+
+def test_mistakes_and_help_are_answered_without_pytorch(tmp_path):
+    for name in ("empty.npz", "empty.txt"):
+        (tmp_path / name).touch()
+    command = [sys.executable, "-c", ASK]
+    answer = subprocess.run(
+        command,
+        input=json.dumps([*ANSWERED, "data show empty.npz"]),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+    )
+    *rest, last = (said := json.loads(answer.stdout)).items()
+    assert {each: words for each, (_, words, _) in rest if ANSWERED[each] not in " ".join(words.split())} == {}
+    assert {each for each, (code, _, _) in rest if code != (0 if each.endswith("--help") else 2)} == set()
+    assert {each for each, (_, _, loaded) in rest if loaded} == set()
+    assert last[1][2], "a file that is opened needs it: this test would see it"
+    assert all(words.count("\n") == 1 for each, (_, words, _) in said.items() if not each.endswith("--help"))
+
+
+def written(path, data: Data) -> str:
+    save_data(data, path)
+    return str(path)
+
+
+def test_labels_0_and_1_are_said_on_the_command_line(tmp_path, capsys):
+    network = bt.networks.as_network(nn.Linear(2, 1))
+    bt.networks.save_network(network, tmp_path / "net.npz")
+    path = written(tmp_path / "data.npz", Data(ROWS, [0, 1, 0, 1, 1, 0]))
+    assert main(["attack", str(tmp_path / "net.npz"), "--data", path, "--json", "-"]) == 0
+    seen = capsys.readouterr()
+    assert json.loads(seen.out)["examples"] == 6
+    assert seen.err.startswith("the labels 0 and 1 are read as -1 and +1")
+
+
+def test_the_data_say_the_shape_of_a_module(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own_module.py").write_text(
+        "from torch import nn\n\n\ndef Net():\n    return nn.Sequential(nn.Conv2d(1, 1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(9, 2))\n"
+    )
+    module = nn.Sequential(nn.Conv2d(1, 1, 2), nn.ReLU(), nn.Flatten(), nn.Linear(9, 2))
+    torch.save(module.state_dict(), "net.pt")
+    pictures = torch.rand(3, 1, 4, 4)
+    written("data.npz", Data(pictures, module(pictures).argmax(1)))
+    assert main(["attack", "net.pt", "--data", "data.npz", "--architecture", "own_module:Net", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["dim"] == 16
+    assert main(["attack", "net.pt", "--data", "data.npz"]) == 2
+    assert capsys.readouterr().err != ""
+
+
+def test_a_network_that_cannot_be_certified_is_refused_before_the_work(tmp_path, capsys):
+    deep = bt.networks.PyTorch().draw_deep(2, (3, 3), torch.Generator())
+    bt.networks.save_network(deep, tmp_path / "net.pt")
+    path = written(tmp_path / "data.npz", Data(ROWS, [-1, 1, -1, 1, 1, -1]))
+    assert main(["audit", str(tmp_path / "net.pt"), "--data", path, "--fail-below", "1", "--budget", "9999"]) == 2
+    assert "cannot be certified here; use --judge attacked" in capsys.readouterr().err
+
+
+def test_errors_name_the_way_out(tmp_path, capsys):
+    torch.save(nn.Sequential(nn.BatchNorm1d(2), nn.LayerNorm(2), nn.LSTM(2, 2)).state_dict(), tmp_path / "net.pt")
+    path = written(tmp_path / "data.npz", Data(ROWS, [-1, 1, -1, 1, 1, -1]))
+    assert main(["attack", str(tmp_path / "net.pt"), "--data", path]) == 2
+    assert "--architecture MODULE:CLASS" in capsys.readouterr().err

@@ -3,10 +3,12 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import TheoremRow, applicable
@@ -19,8 +21,9 @@ from brittle.auditing.treatment import Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, vulnerability
 from brittle.common.errors import InputError, require, require_count
+from brittle.common.latex import tabular
 from brittle.common.progress import Progress, Watch, silent
-from brittle.common.result import Result
+from brittle.common.result import Result, short
 from brittle.networks import Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
@@ -34,7 +37,7 @@ class Audit(Result):
     `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
     was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `explanation` where the
     flips point, `theorems` what each paper says here, `remedies` what each changes. `partial` names what the `budget`
-    in seconds cut short; `seconds` is what it took.
+    in seconds cut short; `seconds` is what it took. `model` and `data` are what was audited, as the audit saw it.
     """
 
     verdict: str
@@ -49,12 +52,58 @@ class Audit(Result):
     partial: tuple[str, ...]
     budget: float
     seconds: float
+    model: Network
+    data: Data
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the network and the data themselves."""
+        return {name: value for name, value in super().content().items() if name not in ("model", "data")}
+
+    def report(self, path: str | Path, title: str = "") -> None:
+        """Write the page: one HTML file with everything in it. `title` is its heading."""
+        require(Path(path).suffix.lower() == ".html", f"{path}: the page is HTML; choose a name like audit.html")
+        kind = self.network["kind"]
+        page = import_module("brittle.report")  # the room that draws is below this one, and nothing here needs it
+        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}")
+
+    def by_example(self) -> dict[str, Any]:
+        """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
+        weak, rows = self.vulnerability, self.vulnerability.examples
+        y = self.data.y[rows].tolist()
+        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self._name(label) for label in y]}
+        for name in ("free", "on", "off", "gradient_step"):
+            radii = getattr(weak, name)
+            if radii is not None:
+                columns[name] = _spread(radii.rows, radii.norms, len(rows))
+        if weak.certified is not None:
+            for name in ("lower", "upper", "exact"):
+                columns[name] = _spread(weak.certified.rows, getattr(weak.certified, name), len(rows))
+        return columns
+
+    def _name(self, label: float) -> Any:
+        names = self.data.truth.names
+        return label if names is None else names[int((label + 1) / 2 if self.data.binary else label)]
+
+    def to_latex(self) -> str:
+        """A tabular with the rules of booktabs: the median of every kind of radius, and how many it rests on."""
+        weak = self.vulnerability
+        radii = {"anywhere": weak.free, "on the subspace": weak.on, "off it": weak.off, "one step": weak.gradient_step}
+        rows = [[name, short(each.median), str(len(each.rows))] for name, each in radii.items() if each is not None]
+        if weak.certified is not None:
+            rows.append(["proved", short(weak.certified.median_lower), str(len(weak.certified.rows))])
+        return tabular(("radius", "median", "examples"), rows, "lrr")
 
     def remedy(self, name: str) -> Treatment:
         for treatment in self.remedies:
             if treatment.name == name:
                 return treatment
         raise InputError(f"the audit tried no remedy {name!r}; it tried {[each.name for each in self.remedies]}")
+
+
+def _spread(rows: Tensor, values: Tensor, count: int) -> list[Any]:
+    """The values at their rows, None elsewhere."""
+    known = dict(zip(rows.tolist(), values.tolist(), strict=True))
+    return [known.get(row) for row in range(count)]
 
 
 def audit(
@@ -151,6 +200,8 @@ class _Auditor:
             partial=tuple(self.partial),
             budget=self.budget.seconds,
             seconds=time.perf_counter() - begun,
+            model=self.network,
+            data=self.data,
         )
 
     def _treat(

@@ -10,7 +10,7 @@ from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
-from brittle.common.errors import InputError, require, require_count, require_positive
+from brittle.common.errors import require, require_count, require_positive
 from brittle.common.result import short
 
 if TYPE_CHECKING:
@@ -65,11 +65,13 @@ def run(
     require_count("--examples", examples)
     require_positive("--budget", budget)
     _refuse(model, data, remedy)
-    from brittle.auditing import audit
+    from brittle.auditing import audit, certifiable
 
     rng, chosen = generator(seed), _remedies(remedy)
     with watching("audit") as watch:
         network, examined, title = _subject(model, data, rng)
+        judged = fail_below is None or judge == "attacked" or certifiable(network)
+        require(judged, "this network cannot be certified here; use --judge attacked")
         found = audit(
             network,
             examined,
@@ -139,8 +141,6 @@ def embedded(rng: "Generator") -> "tuple[Network, Data]":
 
 def _judge(found: "Audit", radius: float, judge: str) -> None:
     weak = found.vulnerability
-    if judge == "certified" and weak.certified is None:
-        raise InputError("this network cannot be certified here; use --judge attacked")
     median = weak.certified.median_lower if judge == "certified" and weak.certified else weak.free.median
     if not median >= radius:
         say(f"the {judge} median radius {median:.6g} is below {radius:g}")

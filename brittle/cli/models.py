@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from brittle.cli.imported import imported
-from brittle.cli.options import file_to_write
+from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
 from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, existing
@@ -18,20 +18,35 @@ if TYPE_CHECKING:
     from brittle.networks import Network
     from brittle.settings import Data
 
+FOREIGN = "What a network's file does not say"  # a section of the help
 NetworkOut = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", callback=file_to_write(*NETWORKS), help="Where to write the network."),
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=file_to_write(*NETWORKS),
+        help="Where to write the network.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 SHARED = {
     "architecture": Annotated[
         str | None,
         typer.Option(
-            "--architecture", metavar="MODULE:CLASS", help="What a state dict belongs to; imported, so trust it."
+            "--architecture",
+            metavar="MODULE:CLASS",
+            help="What a state dict belongs to; imported, so trust it.",
+            rich_help_panel=FOREIGN,
         ),
     ],
     "shape": Annotated[
         str | None,
-        typer.Option("--shape", metavar="C,H,W", help="Shape of one input, unless it is flat or the data say it."),
+        typer.Option(
+            "--shape",
+            metavar="C,H,W",
+            help="Shape of one input, unless it is flat or the data say it.",
+            rich_help_panel=FOREIGN,
+        ),
     ],
 }
 

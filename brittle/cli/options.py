@@ -12,6 +12,7 @@ from brittle.common.files import require_folder, require_writable
 if TYPE_CHECKING:
     from torch import Generator
 
+RESULTS = "Results"  # the section of the help that says where they are written
 FILES, FOLDERS = "brittle.files", "brittle.folders"  # of this call, in its context
 Check = Callable[[typer.Context, typer.CallbackParam, Any], Any]
 
@@ -39,7 +40,7 @@ def word_of(*words: str) -> Check:
 
     def check(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
         good = value is None or value in words or context.resilient_parsing
-        require(good, f"{option.opts[0]} is {value!r}; it must be {' or '.join(words)}")
+        require(good, f"{option.opts[0]} is {value!r}; it must be {', '.join(words[:-1])} or {words[-1]}")
         return value
 
     return check
@@ -56,13 +57,23 @@ def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: 
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", callback=file_to_write(), help="Write the result as JSON; - for standard output."
+        "--json",
+        metavar="FILE",
+        callback=file_to_write(),
+        help="Write the result as JSON; - for standard output.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same numbers.")]
 ArraysOut = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", callback=file_to_write(".npz"), help="Where to write the result, as .npz."),
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=file_to_write(".npz"),
+        help="Where to write the result, as .npz.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 
 

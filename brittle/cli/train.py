@@ -7,7 +7,7 @@ import typer
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, NetworkOut, require_format, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, generator
+from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common import interrupts
@@ -52,7 +52,12 @@ def train(
     out: NetworkOut = None,
     data_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", callback=file_to_write(".npz"), help="Where to write the data, as .npz."),
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(".npz"),
+            help="Where to write the data, as .npz.",
+            rich_help_panel=RESULTS,
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -60,9 +65,13 @@ def train(
             metavar="FILE",
             callback=file_to_write(),
             help="Where Ctrl-C leaves the run; next to --out unless given.",
+            rich_help_panel=RESULTS,
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint; all else as before.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint; all else as before.", rich_help_panel=RESULTS),
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
     import torch

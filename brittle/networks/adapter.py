@@ -203,4 +203,5 @@ def _features(module: nn.Module) -> int:
     if layers and isinstance(layers[0], nn.Linear):
         return layers[0].in_features
     kind = type(module).__name__
-    raise InputError(f"the input shape of the module {kind} is not clear; pass shape=(features,) or (channels, h, w)")
+    words = "pass shape=(features,) or (channels, h, w), --shape on the command line, or data of that shape"
+    raise InputError(f"the input shape of the module {kind} is not clear; {words}")
