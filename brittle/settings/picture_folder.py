@@ -1,5 +1,6 @@
 """Folders of pictures: one sub-folder per class, perhaps inside `train` and `test` (or `val`)."""
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brittle.common.errors import InputError, about, require, required
+from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_RATIO, read_whole
 from brittle.settings.base import Data, Truth
 from brittle.settings.checks import require_room
 
@@ -53,7 +55,7 @@ def _files(folder: Path, names: tuple[str, ...]) -> Listed:
 def _data(files: Listed, held_out: Listed | None, names: tuple[str, ...]) -> Data:
     everything = [file for file, _ in [*files, *(held_out or [])]]
     size, grey = _shape(everything)
-    require_room(len(everything), size[0] * size[1] * (1 if grey else 3), "take fewer or smaller pictures")
+    _check_room(everything, size[0] * size[1] * (1 if grey else 3))
     truth = Truth(names=names) if len(names) > 1 else Truth()
     require(len(names) > 1, f"there is one class, {names[0]}; a folder for each of two or more is needed")
     X, y = _pixels(files, size, grey), [name for _, name in files]
@@ -62,8 +64,16 @@ def _data(files: Listed, held_out: Listed | None, names: tuple[str, ...]) -> Dat
     return Data(X, y, _pixels(held_out, size, grey), [name for _, name in held_out], truth)
 
 
+def _check_room(files: list[Path], values: int) -> None:
+    """A header may declare any size: what all of them unpack to is held against what they are."""
+    require_room(len(files), values, "take fewer or smaller pictures")
+    held, numbers = sum(file.stat().st_size for file in files), len(files) * values
+    fits = numbers <= max(ALWAYS_ALLOWED // 8, LARGEST_RATIO * held)
+    require(fits, f"{len(files)} pictures of {held} bytes would unpack to too much: {numbers} numbers")
+
+
 def _shape(files: list[Path]) -> tuple[tuple[int, int], bool]:
-    """Width and height of all, and whether all are grey; only their headers are read."""
+    """Width and height of all, and whether all are grey; nothing is unpacked yet."""
     first, grey = None, True
     for file in files:
         with _opened(file) as picture:
@@ -96,8 +106,9 @@ def _opened(file: Path) -> Any:
         from PIL import Image
     except ImportError:
         raise InputError("reading pictures needs the extra 'images': pip install 'brittle[images]'") from None
+    content = read_whole(file)
     try:
-        picture = Image.open(file, formats=FORMATS)
+        picture = Image.open(io.BytesIO(content), formats=FORMATS)  # where no length that it claims can be reserved
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         raise about(file, InputError(f"is no picture that can be read ({str(error)[:100]})")) from None
     pixels = picture.size[0] * picture.size[1]
