@@ -323,7 +323,7 @@ def test_texts_as_labels_come_back_from_a_file(tmp_path):
 
 def test_a_parquet_table_is_read_as_its_frame(tmp_path):
     table = pandas.DataFrame({"kind": ["x", "y", "x"], "a": [1.0, 2, 3], "b": [4, 5, 6]})
-    table.to_parquet(tmp_path / "data.parquet")
+    table.to_parquet(tmp_path / "data.parquet", row_group_size=2)
     data, frame = File(tmp_path / "data.parquet", label="kind").load(), as_data(table, "kind")
     assert torch.equal(data.X, frame.X)
     assert (data.y.tolist(), data.truth.names) == (frame.y.tolist(), frame.truth.names)
@@ -331,14 +331,19 @@ def test_a_parquet_table_is_read_as_its_frame(tmp_path):
     assert "the columns are kind, a, b" in complaint(File(tmp_path / "data.parquet", label="c").load)
 
 
-def test_a_bad_parquet_table_is_refused_in_one_line(tmp_path):
+def test_a_bad_parquet_table_is_refused_in_one_line(tmp_path, monkeypatch):
     path = tmp_path / "data.parquet"
     path.write_bytes(b"PAR1 and nothing else")
     assert "is not a complete .parquet table" in complaint(lambda: load_data(path))
     pandas.DataFrame({"a": [1.0, None], "y": [0, 1]}).to_parquet(path)
-    assert "column 'a' has 1 gaps" in complaint(lambda: load_data(path))
-    pandas.DataFrame({f"a{place}": np.zeros(100_000) for place in range(200)}).to_parquet(path)  # 160 MB from 50 kB
-    assert "would unpack to too much" in complaint(lambda: load_data(path))
+    assert "a column has 1 gaps" in complaint(lambda: load_data(path))
+    pandas.DataFrame({f"a{place}": np.zeros(10_000) for place in range(20)}).to_parquet(path)  # 1.6 MB from 20 kB
+    with monkeypatch.context() as limits:
+        limits.setattr("brittle.common.limits.ALWAYS_ALLOWED", 2**20)
+        assert "would unpack to too much" in complaint(lambda: load_data(path))
+    one = pandas.Categorical.from_codes(np.zeros(100_000, dtype=np.int8), ["x" * 100_000])  # 10 GB of one text
+    pandas.DataFrame({"a": np.zeros(100_000), "y": one}).to_parquet(path)
+    assert "a label is a text of 100000 characters" in complaint(lambda: load_data(path))
 
 
 @pytest.fixture
