@@ -93,9 +93,9 @@ def test_sizes_are_in_the_units_of_the_raw_features():
 
 def test_an_audit_takes_a_classifier_with_its_own_labels():
     model = make_pipeline(StandardScaler(), perceptron(5)).fit(FLOWERS[TWO], WORDS[TWO])
-    found = bt.audit(model, FLOWERS[TWO][:6], WORDS[TWO][:6], budget=2, remedies="none")  # one class of two
+    found = bt.audit(model, FLOWERS[TWO][:2], WORDS[TWO][:2], budget=300, remedies="none")  # one class of two
     assert found.network["inputs"] == 4
-    perturbed = FLOWERS[TWO][:6][found.vulnerability.examples] + found.vulnerability.perturbations.numpy()
+    perturbed = FLOWERS[TWO][:2][found.vulnerability.examples] + found.vulnerability.perturbations.numpy()
     assert set(model.predict(perturbed)) == {"virginica"}
 
 
@@ -222,7 +222,7 @@ def test_an_audit_takes_a_loader_of_pictures_for_a_module_that_takes_pictures(rn
     module = nn.Sequential(nn.Conv2d(1, 2, 2), nn.ReLU(), nn.Flatten(), nn.Linear(18, 2))
     labels = module(pictures).argmax(1)
     loader = DataLoader(TensorDataset(pictures, labels), batch_size=4)
-    found = bt.audit(module, loader, budget=1, examples=3, remedies="none")
+    found = bt.audit(module, loader, budget=300, examples=3, remedies="none")
     assert found.network["inputs"] == 16
     assert found.vulnerability.free.norms.isfinite().all()
 
@@ -396,7 +396,7 @@ def test_bad_folders_are_refused_in_one_line(folder):
 def test_one_remedy_is_a_word_and_not_its_letters():
     with pytest.raises(InputError, match=r"remedy is 'weight'; it must be one of .*, or none"):
         bt.audit(nn.Linear(2, 1), ROWS, [0, 1, 0, 1, 1, 0], remedies="weight")
-    found = bt.audit(nn.Linear(2, 1), ROWS, [0, 1, 0, 1, 1, 0], remedies="none", budget=1)
+    found = bt.audit(nn.Linear(2, 1), ROWS, [0, 1, 0, 1, 1, 0], remedies="none", examples=1)
     assert found.remedies == ()
 
 
@@ -404,7 +404,7 @@ def test_one_remedy_is_a_word_and_not_its_letters():
 def found():
     """An audit of a linear classifier of texts."""
     X, y = FLOWERS[TWO], WORDS[TWO]
-    return bt.audit(LogisticRegression().fit(X, y), X, y, budget=2, examples=8, remedies="none")
+    return bt.audit(LogisticRegression().fit(X, y), X, y, budget=300, examples=8, remedies="none")
 
 
 def test_an_audit_writes_its_own_page(found, tmp_path):
