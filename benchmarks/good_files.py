@@ -3,6 +3,7 @@
 import gzip
 import io
 import pickle
+import shutil
 import struct
 import tarfile
 import tempfile
@@ -13,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import pandas
 import torch
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 from torch import nn
 
 from brittle.networks import Deep, Network, TwoLayer, load_network, save_network
@@ -50,6 +53,18 @@ def _mnist(path: Path) -> Data:
 
 def _cifar(path: Path) -> Data:
     return Cifar10(folder=path.parent, verify=False).load()
+
+
+def _picture_folder(path: Path) -> Data:
+    """The picture as the only one of each of two classes."""
+    for name in ("elm", "oak"):
+        (path.parent / "pictures" / name).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, path.parent / "pictures" / name / path.name)
+    return load_data(path.parent / "pictures")
+
+
+def _noise() -> Image.Image:
+    return Image.fromarray(np.random.default_rng(0).integers(0, 255, (5, 6, 3), dtype=np.uint8))
 
 
 def _written(name: str, write: Callable[[Path], object]) -> bytes:
@@ -151,6 +166,9 @@ def good_files() -> dict[str, Format]:
         "npz data": ("a.npz", lambda path: save_data(data, path), load_data),
         "pt data": ("a.pt", lambda path: torch.save({"X": data.X, "y": data.y}, path), load_data),
         "csv": ("a.csv", lambda path: path.write_text(table), load_data),
+        "parquet": ("a.parquet", lambda path: pandas.read_csv(io.StringIO(table)).to_parquet(path), load_data),
+        "png": ("a.png", lambda path: _noise().save(path), _picture_folder),
+        "jpeg": ("a.jpg", lambda path: _noise().save(path), _picture_folder),
     }
     files = {key: Format(name, _written(name, write), opened, {}) for key, (name, write, opened) in networks.items()}
     return files | _picture_files()

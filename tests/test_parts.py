@@ -5,6 +5,7 @@ cases.py is missing.
 """
 
 import inspect
+import json
 from dataclasses import dataclass, field, fields
 from importlib import import_module
 
@@ -14,6 +15,7 @@ import brittle
 from brittle.attacks import Attack
 from brittle.auditing import Remedy
 from brittle.certificates import Certificate
+from brittle.cli import described
 from brittle.cli.parts import Family
 from brittle.common.parts import KEY, Option, Unasked, by_name, option, parameters
 from brittle.networks import Initialisation
@@ -29,7 +31,7 @@ BASES = {
     "certificates": Certificate,
     "auditing": Remedy,
 }
-FAMILIES = {room: Family(room, base, import_module(f"brittle.{room}").PARTS) for room, base in BASES.items()}
+FAMILIES = {room: Family(room, room, base.__name__) for room, base in BASES.items()}
 PARTS = [part for family in FAMILIES.values() for part in family.parts.values()]
 
 
@@ -97,6 +99,13 @@ def test_an_option_means_the_same_type_in_all_parts(room):
     assert {name: kind for name, kind in kinds.items() if len(kind) > 1} == {}
 
 
+def test_what_the_command_line_knows_of_the_parts_is_what_they_are():
+    """It is written down, so that a mistake is told of without importing them."""
+    advice = "run python -m brittle.cli.described"
+    assert json.loads(described.STORED.read_text()) == json.loads(json.dumps(described.content())), advice
+    assert all(FAMILIES[room].base is base for room, base in BASES.items())
+
+
 def test_the_defaults_pass_the_checks_of_their_fields():
     """So that a check is one of the field's own kind; None stands for what is not given."""
     for part in PARTS:
@@ -114,7 +123,11 @@ def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
         name = "momentum"
         momentum: float = field(default=0.9, metadata=option("Share of the last step that is kept."))
 
-    family = Family("regime", Regime, FAMILIES["training"].parts | by_name((Momentum,)))
+    class Regimes(Family):
+        parts = FAMILIES["training"].parts | by_name((Momentum,))
+        offered = described.offered(parts)
+
+    family = Regimes("regime", "training", "Regime")
     assert family.words.endswith("maximum-radius, momentum")
     (shown,) = family.options["momentum"].__metadata__
     assert (shown.default, shown.help) == ("--momentum", "momentum: share of the last step that is kept.")

@@ -6,14 +6,15 @@ from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
+from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require
 from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.geometry import unit_rows
-from brittle.networks import Network, as_network
+from brittle.networks import Network
 from brittle.settings import Data
 
 Bounds = tuple[float, float]
@@ -121,15 +122,19 @@ class Attack(ABC, Generic[Outcome]):
     @final
     def run(
         self,
-        network: Network | nn.Module,
-        data: Data,
+        network: Model,
+        data: Holder,
         *,
         bounds: Bounds | None = None,
         rng: Generator | None = None,
         watch: Watch = silent,
     ) -> Outcome:
-        """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ."""
-        known = as_network(network).to(torch.float64)
+        """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ.
+
+        Modules and classifiers of scikit-learn are read as networks, pairs (X, y) and data loaders as data.
+        """
+        known, data = subject(network, data)
+        known = known.to(torch.float64)
         known.check(data.X, data.y)
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from brittle.attacks import Attack, MinimumNorm
 from brittle.attacks.base import Bounds as Box
+from brittle.attacks.subject import Holder, Model, subject
 from brittle.certificates.example import Enclosure, Example, lengths
 from brittle.certificates.judgement import SHORTEST, judged, reason
 from brittle.common.ending import Ending
@@ -20,7 +21,7 @@ from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread
-from brittle.networks import Network, as_network
+from brittle.networks import Network
 from brittle.settings import Data
 
 LONGEST = 2.0**1020  # no default cap is larger
@@ -75,8 +76,8 @@ class Certificate(ABC):
     @final
     def bound(
         self,
-        network: Network | nn.Module,
-        data: Data,
+        network: Model,
+        data: Holder,
         *,
         attack: Attack[Any] | None = None,
         bounds: Box | None = None,
@@ -90,7 +91,8 @@ class Certificate(ABC):
         the lower bounds hold in the box too; `cap` is the radius beyond which nobody asks, by default 100 times the
         longest example.
         """
-        double = _double(network if isinstance(network, Network) else as_network(network))
+        known, data = subject(network, data)
+        double = _double(known)
         double.check(data.X, data.y)
         _require_finite(double)
         longest = max(1.0, float(lengths(data.X).max()))

@@ -3,23 +3,24 @@
 import time
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 
-from brittle.attacks import PARTS, Attack, AttackResult, Restriction, UniversalResult, pixels, restriction_for
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import NetworkArgument, with_networks
-from brittle.cli.options import ArraysOut, DataFile, JsonFile, Seed, generator
+from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.options import ArraysOut, JsonFile, Seed, generator, word_of
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.errors import require
 from brittle.common.files import read_npz, write_npz
-from brittle.settings import Data, load_data
+
+if TYPE_CHECKING:
+    from brittle.attacks import Attack, AttackResult, Restriction
+    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-ATTACKS = Family("attack", Attack, PARTS, default="minimum-norm")
+ATTACKS = Family("attack", "attacks", "Attack", default="minimum-norm")
 CURVE_POINTS = 50
 
 
@@ -28,9 +29,14 @@ CURVE_POINTS = 50
 @with_part(ATTACKS)
 def run(
     network_file: NetworkArgument,
-    data_file: DataFile,
-    attack: Attack[AttackResult],
-    subspace: Annotated[str, typer.Option(metavar="WORD", help="on, off or free: where the data lie.")] = "free",
+    data_file: DataOption,
+    attack: "Attack[AttackResult]",
+    subspace: Annotated[
+        str,
+        typer.Option(
+            metavar="WORD", callback=word_of("on", "off", "free"), help="on, off or free: where the data lie."
+        ),
+    ] = "free",
     basis: Annotated[
         Path | None, typer.Option(metavar="FILE", help="--subspace of this .npz (`basis`, or a pixel `mask`) instead.")
     ] = None,
@@ -44,7 +50,7 @@ def run(
 ) -> None:
     free, kind = subspace == "free" and basis is None, called(attack)
     require(free or "subspace" in _fields(attack), f"--subspace does not belong to the attack {kind}")
-    network, data = network_file.load(), load_data(data_file)
+    network, data = loaded(network_file, data_file)
     data = data.test if test else data
     if not free:
         attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]
@@ -58,7 +64,11 @@ def run(
     deliver(lambda: _save(result, out), lambda: emit(content, json_file, table))
 
 
-def _restriction(data: Data, side: str, file: Path | None) -> Restriction:
+def _restriction(data: "Data", side: str, file: Path | None) -> "Restriction":
+    import torch
+
+    from brittle.attacks import Restriction, pixels, restriction_for
+
     if file is None:
         return restriction_for(data, side)
     require(side in ("on", "off"), f"--subspace is {side!r}; with --basis it must be on or off")
@@ -70,12 +80,16 @@ def _restriction(data: Data, side: str, file: Path | None) -> Restriction:
     return Restriction(torch.from_numpy(arrays["basis"]).double(), off=side == "off")
 
 
-def _fields(attack: Attack[AttackResult]) -> set[str]:
+def _fields(attack: "Attack[AttackResult]") -> set[str]:
     return {each.name for each in fields(attack)}  # type: ignore[arg-type]
 
 
-def _figures(result: AttackResult) -> dict[str, Any]:
+def _figures(result: "AttackResult") -> dict[str, Any]:
     """Everything but the vectors, which go to the file."""
+    import torch
+
+    from brittle.attacks import UniversalResult
+
     large = {"perturbations", "direction", "raw", "z", "intervals"}
     norms = result.norms[result.success]
     summary: dict[str, Any] = {"flipped": result.rate, "mean_norm": result.mean_norm}
@@ -89,7 +103,7 @@ def _figures(result: AttackResult) -> dict[str, Any]:
     return summary
 
 
-def _save(result: AttackResult, path: Path | None) -> None:
+def _save(result: "AttackResult", path: Path | None) -> None:
     if path is None:
         return
     arrays = {"delta": result.perturbations, "norms": result.norms, "success": result.success, "raw": result.raw}

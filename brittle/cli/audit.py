@@ -1,22 +1,24 @@
 """brittle audit: why is this network not robust, exactly how much, and what would help?"""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 from rich.table import Table
 
-from brittle.auditing import Audit, Remedy, audit
 from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.harden import REMEDIES
-from brittle.cli.models import NetworkFile, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator
-from brittle.common.errors import InputError, require, required
+from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
+from brittle.common.errors import require, require_count, require_positive
 from brittle.common.result import short
-from brittle.networks import Network, PyTorch
-from brittle.settings import Data, Digits, load_data
-from brittle.training import Flow, Logistic, LogLoss, Time
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+    from brittle.auditing import Audit, Remedy
+    from brittle.networks import Network
+    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None)
 JUDGED = ("certified", "attacked")
@@ -28,13 +30,17 @@ def run(
     model: Annotated[
         NetworkFile | None, typer.Argument(metavar="[MODEL]", help="Network file; none: digits, trained here.")
     ] = None,
-    data: Annotated[Path | None, typer.Option("--data", metavar="FILE", help="Its training data.")] = None,
+    data: Annotated[
+        DataFile | None, typer.Option("--data", metavar="FILE", help=f"Its training data. {DATA_HELP}")
+    ] = None,
     init: Annotated[
         NetworkFile | None, typer.Option("--init", metavar="FILE", help="The network before training.")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option("--report", metavar="FILE", callback=file_to_write(), help="Write a page: out.html."),
+        typer.Option(
+            "--report", metavar="FILE", callback=file_to_write(".html", ".htm"), help="Write a page: out.html."
+        ),
     ] = None,
     pictures: Annotated[
         Path | None,
@@ -49,16 +55,23 @@ def run(
         float | None, typer.Option("--fail-below", metavar="R", help="Exit with 1 if the median radius is below R.")
     ] = None,
     judge: Annotated[
-        str, typer.Option("--judge", help="What --fail-below looks at: certified or attacked.")
+        str,
+        typer.Option("--judge", callback=word_of(*JUDGED), help="What --fail-below looks at: certified or attacked."),
     ] = "certified",
     seed: Seed = 0,
     json: JsonFile = None,
 ) -> None:
     """Why is this network not robust, exactly how much, and what would help?"""
-    require(judge in JUDGED, f"--judge is {judge!r}; it must be certified or attacked")
+    require_count("--examples", examples)
+    require_positive("--budget", budget)
+    _refuse(model, data, remedy)
+    from brittle.auditing import audit, certifiable
+
     rng, chosen = generator(seed), _remedies(remedy)
     with watching("audit") as watch:
         network, examined, title = _subject(model, data, rng)
+        judged = fail_below is None or judge == "attacked" or certifiable(network)
+        require(judged, "this network cannot be certified here; use --judge attacked")
         found = audit(
             network,
             examined,
@@ -78,7 +91,17 @@ def run(
         _judge(found, fail_below, judge)
 
 
-def _write_page(found: Audit, network: Network, data: Data, report: Path | None, title: str) -> None:
+def _refuse(model: NetworkFile | None, data: DataFile | None, remedies: list[str] | None) -> None:
+    """What can be said before anything heavy is imported."""
+    require(model is not None or data is None, "--data was given without a model: name the network file too")
+    missing = model is not None and data is None
+    require(not missing, "--data is missing: an audit needs the data that the network was trained on")
+    for word in remedies or ():
+        if remedies != ["none"]:
+            REMEDIES.refuse(word, {})
+
+
+def _write_page(found: "Audit", network: "Network", data: "Data", report: Path | None, title: str) -> None:
     from brittle.report.audit_page import write_audit_page
 
     if report is not None:
@@ -86,7 +109,7 @@ def _write_page(found: Audit, network: Network, data: Data, report: Path | None,
         say(f"wrote {report}")
 
 
-def _write_pictures(found: Audit, network: Network, data: Data, pictures: Path | None) -> None:
+def _write_pictures(found: "Audit", network: "Network", data: "Data", pictures: Path | None) -> None:
     from brittle.report.audit_page import write_audit_pictures
 
     if pictures is not None:
@@ -94,37 +117,37 @@ def _write_pictures(found: Audit, network: Network, data: Data, pictures: Path |
         say(f"wrote {pictures}")
 
 
-def _remedies(words: list[str] | None) -> tuple[Remedy, ...] | None:
+def _remedies(words: list[str] | None) -> "tuple[Remedy, ...] | None":
     return None if not words else () if words == ["none"] else tuple(REMEDIES.chosen(word, {}) for word in words)
 
 
-def _subject(model: NetworkFile | None, data: Path | None, rng: torch.Generator) -> tuple[Network, Data, str]:
-    if model is None:
-        require(data is None, "--data was given without a model: name the network file too")
+def _subject(model: NetworkFile | None, data: DataFile | None, rng: "Generator") -> "tuple[Network, Data, str]":
+    if model is None or data is None:
         return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
-    data = required(data, "--data is missing: an audit needs the data that the network was trained on")
-    return model.load(), load_data(data), f"Audit of {model.name}"
+    return *loaded(model, data), f"Audit of {model.name}"
 
 
-def embedded(rng: torch.Generator) -> tuple[Network, Data]:
+def embedded(rng: "Generator") -> "tuple[Network, Data]":
     """The default subject: a two-layer network trained on scikit-learn's digits 3 and 8."""
+    from brittle.networks import PyTorch
+    from brittle.settings import Digits
+    from brittle.training import Flow, Logistic, LogLoss, Time
+
     data = Digits(classes=(3, 8)).sample()
     start = PyTorch().draw(data.columns, 200, rng)
     training = Flow(loss=Logistic(), until=(LogLoss(-6), Time(20))).train(start, data)
     return training.network, data
 
 
-def _judge(found: Audit, radius: float, judge: str) -> None:
+def _judge(found: "Audit", radius: float, judge: str) -> None:
     weak = found.vulnerability
-    if judge == "certified" and weak.certified is None:
-        raise InputError("this network cannot be certified here; use --judge attacked")
     median = weak.certified.median_lower if judge == "certified" and weak.certified else weak.free.median
     if not median >= radius:
         say(f"the {judge} median radius {median:.6g} is below {radius:g}")
         raise typer.Exit(1)
 
 
-def _table(found: Audit) -> Any:
+def _table(found: "Audit") -> Any:
     from rich.console import Group
 
     weak = found.vulnerability
@@ -144,7 +167,7 @@ def _table(found: Audit) -> Any:
     return Group(*parts)
 
 
-def _treatments(found: Audit) -> Table:
+def _treatments(found: "Audit") -> Table:
     table = Table("remedy", "radius", "factor", "accuracy", box=None, pad_edge=False, header_style="bold")
     for each in found.remedies:
         if each.applied:

@@ -2,22 +2,24 @@
 
 from collections import Counter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brittle.certificates import PARTS, Bounds, Certificate, Dual
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import NetworkArgument, with_networks
-from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
+from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count
-from brittle.settings import Data, load_data
+
+if TYPE_CHECKING:
+    from brittle.certificates import Bounds, Certificate
+    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-METHODS = Family("method", Certificate, PARTS, default="dual")
+METHODS = Family("method", "certificates", "Certificate", default="dual")
 ENDINGS = (Ending.ERROR, Ending.EXACT, Ending.CAPPED, Ending.OPEN)
 
 
@@ -26,8 +28,8 @@ ENDINGS = (Ending.ERROR, Ending.EXACT, Ending.CAPPED, Ending.OPEN)
 @with_part(METHODS)
 def certify(
     network_file: NetworkArgument,
-    data_file: DataFile,
-    method: Certificate,
+    data_file: DataOption,
+    method: "Certificate",
     cap: Annotated[float | None, typer.Option(metavar="NUMBER", help="No larger radius is asked for.")] = None,
     bounds: Annotated[
         tuple[float, float] | None, typer.Option(metavar="LOW HIGH", help="Flips keep every feature in this range.")
@@ -45,9 +47,11 @@ def certify(
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
+    from brittle.certificates import Dual
+
     unboxed = bounds is None and isinstance(method, Dual) and method.boxed
     require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
-    network, data = network_file.load(), load_data(data_file)
+    network, data = loaded(network_file, data_file)
     data = _first(data.test if test else data, examples)
     with watching(called(method)) as watch:
         found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
@@ -58,7 +62,7 @@ def certify(
     deliver(lambda: _draw(found, plot), lambda: emit(content, json_file, fields_table(summary)))
 
 
-def _draw(found: Bounds, plot: Path | None) -> None:
+def _draw(found: "Bounds", plot: Path | None) -> None:
     from brittle.report.sandwich import draw_sandwich
 
     if plot is not None:
@@ -66,14 +70,16 @@ def _draw(found: Bounds, plot: Path | None) -> None:
         say(f"wrote {plot}")
 
 
-def _first(data: Data, count: int | None) -> Data:
+def _first(data: "Data", count: int | None) -> "Data":
+    from brittle.settings import Data
+
     if count is None:
         return data
     require_count("--examples", count)
     return Data(data.X[:count], data.y[:count], truth=data.truth)
 
 
-def _summary(found: Bounds) -> dict[str, Any]:
+def _summary(found: "Bounds") -> dict[str, Any]:
     counts = Counter(found.status)
     known = len(found.ratio) > 0
     return {

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,7 @@ from rich.table import Table
 from brittle.common import progress
 from brittle.common.errors import InputError
 from brittle.common.files import write_json
+from brittle.common.notes import LOGGER
 from brittle.common.result import jsonable, short
 
 
@@ -23,7 +25,11 @@ class OutputClosed(Exception):
 
 
 def prepare_streams() -> None:
-    """Characters that a terminal does not know become question marks; streams that are closed lead nowhere."""
+    """Characters that a terminal does not know become question marks; streams that are closed lead nowhere.
+
+    The library's notes go to standard error too.
+    """
+    LOGGER.addHandler(REMARKS)
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -62,6 +68,16 @@ def say(message: str) -> None:
     """A remark beside the result: where something was written, what was skipped. No reason to fail."""
     with suppress(OSError):
         print(message, file=sys.stderr)
+
+
+class _Remarks(logging.Handler):
+    """What the library notes is a remark."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(record.getMessage())
+
+
+REMARKS = _Remarks()
 
 
 def emit(result: Mapping[str, Any], json_file: str | None, table: Table | Group | None = None) -> None:

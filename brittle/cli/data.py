@@ -1,17 +1,19 @@
 """brittle data: sample, list, fetch and inspect data."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
+from brittle.cli.models import DATA_HELP, DataFile
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
 from brittle.cli.parts import PartsCommand, called
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common.errors import required
-from brittle.settings import Data, Summary, data_folder, fetch, holding, load_data, save_data, summary
-from brittle.settings.sources import SOURCES
+
+if TYPE_CHECKING:
+    from brittle.settings import Data, Summary
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
 
@@ -23,11 +25,15 @@ def sample_command(
 ) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
     sampling = required(sampling, "--setting is missing: say where the data come from")
+    from brittle.settings import summary
+
     data, name = sampling.draw(generator(seed)), called(sampling.setting)
     deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))
 
 
-def _save(data: Data, out: Path | None) -> None:
+def _save(data: "Data", out: Path | None) -> None:
+    from brittle.settings import save_data
+
     if out is not None:
         save_data(data, out)
         say(f"wrote {out}")
@@ -35,15 +41,21 @@ def _save(data: Data, out: Path | None) -> None:
 
 @app.command("show")
 def show_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Data: .npz, .csv or .pt.")], json_file: JsonFile = None
+    file: Annotated[Path, typer.Argument(metavar="FILE", help=DATA_HELP)], json_file: JsonFile = None
 ) -> None:
     """Say what a data file holds: shapes, labels, norms, and the truth that it carries."""
-    _emit_summary(summary(load_data(file)), json_file, file=str(file))
+    DataFile(file).refuse()
+    from brittle.settings import summary
+
+    _emit_summary(summary(DataFile(file).load()), json_file, file=str(file))
 
 
 @app.command("list")
 def list_command(json_file: JsonFile = None) -> None:
     """Say which real data sets are there, where, and whether their files are the original ones."""
+    from brittle.settings import data_folder, holding
+    from brittle.settings.sources import SOURCES
+
     holdings = [holding(name) for name in SOURCES]
     rows = [["digits", "complete", "comes with scikit-learn"]]
     rows += [[held.name, held.state, str(held.folder)] for held in holdings]
@@ -53,16 +65,18 @@ def list_command(json_file: JsonFile = None) -> None:
 
 @app.command("fetch")
 def fetch_command(
-    name: Annotated[str, typer.Argument(metavar="NAME", help=f"One of {', '.join(SOURCES)}.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A set of `brittle data list`.")],
     json_file: JsonFile = None,
 ) -> None:
     """Download a data set into the data folder and check the SHA-256 of every file."""
+    from brittle.settings import fetch
+
     with watching(name) as watch:
         held = fetch(name, watch)
     emit(held.to_json(), json_file)
 
 
-def _emit_summary(seen: Summary, json_file: str | None, **context: Any) -> None:
+def _emit_summary(seen: "Summary", json_file: str | None, **context: Any) -> None:
     content = {**context, **seen.to_json()}
     truth = {
         name: " × ".join(map(str, value)) if isinstance(value, list) else value for name, value in seen.truth.items()

@@ -1,15 +1,15 @@
 """brittle figures: the figures that can be reproduced, and what each would cost on this machine."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brittle.cli.console import emit, rows_table
 from brittle.cli.options import JsonFile
 from brittle.common.progress import duration
-from brittle.experiments.base import PRESETS, Experiment
-from brittle.experiments.machine import slowness
-from brittle.experiments.run import EXPERIMENTS, Plan
+
+if TYPE_CHECKING:
+    from brittle.experiments.base import Experiment
 
 app = typer.Typer(rich_markup_mode=None, help="List the papers' figures, with estimates of their cost here.")
 
@@ -20,14 +20,21 @@ def figures_command(
     json_file: JsonFile = None,
 ) -> None:
     """List the papers' figures, and how long each preset would take on this machine."""
+    from brittle.experiments.base import PRESETS
+    from brittle.experiments.machine import slowness
+    from brittle.experiments.run import EXPERIMENTS
+
     factor = slowness()
     listed = [_estimate(figure, factor, jobs) for figure in EXPERIMENTS.values()]
     rows = [[item["id"], item["title"], *(duration(item[preset]["seconds"]) for preset in PRESETS)] for item in listed]
     emit({"jobs": jobs, "figures": listed}, json_file, rows_table(["figure", "what", *PRESETS], rows))
 
 
-def _estimate(figure: Experiment, factor: float, jobs: int) -> dict[str, Any]:
+def _estimate(figure: "Experiment", factor: float, jobs: int) -> dict[str, Any]:
     """Wall-clock seconds: the sum over the jobs, or the longest cell."""
+    from brittle.experiments.base import PRESETS
+    from brittle.experiments.run import Plan
+
     found: dict[str, Any] = {"id": figure.id, "title": figure.title}
     for preset in PRESETS:
         costs = Plan((figure,), preset).costs.values()

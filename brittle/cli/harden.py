@@ -1,22 +1,23 @@
 """brittle harden: apply one remedy and say what it changed."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brittle.auditing import PARTS, Remedy, audit
 from brittle.cli.console import deliver, emit, say, watching
-from brittle.cli.models import NetworkArgument, with_networks
-from brittle.cli.options import DataFile, JsonFile, Seed, file_to_write, generator
+from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.errors import require, required
-from brittle.networks import Network, save_network
-from brittle.networks.store import SUFFIXES, require_format
-from brittle.settings import load_data
+from brittle.common.paths import NETWORKS
+
+if TYPE_CHECKING:
+    from brittle.auditing import Remedy
+    from brittle.networks import Network
 
 app = typer.Typer(rich_markup_mode=None)
-REMEDIES = Family("remedy", Remedy, PARTS)
+REMEDIES = Family("remedy", "auditing", "Remedy")
 
 
 @app.command(cls=PartsCommand)
@@ -24,12 +25,12 @@ REMEDIES = Family("remedy", Remedy, PARTS)
 @with_part(REMEDIES)
 def run(
     network: NetworkArgument,
-    data: DataFile,
-    remedy: Remedy | None,
+    data: DataOption,
+    remedy: "Remedy | None",
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", callback=file_to_write(*SUFFIXES), help="Where to write the hardened network."
+            "--out", metavar="FILE", callback=file_to_write(*NETWORKS), help="Where to write the hardened network."
         ),
     ],
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
@@ -38,7 +39,10 @@ def run(
 ) -> None:
     """Apply one remedy to a network and print before and after."""
     remedy = required(remedy, f"--remedy is missing; it must be one of {REMEDIES.words}")
-    subject, examined = network.load(), load_data(data)
+    from brittle.auditing import audit
+    from brittle.networks.store import require_format
+
+    subject, examined = loaded(network, data)
     require_format(subject, out)
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
@@ -48,6 +52,8 @@ def run(
     deliver(lambda: _save(hardened, out), lambda: emit(treatment.to_json(), json))
 
 
-def _save(network: Network, out: Path) -> None:
+def _save(network: "Network", out: Path) -> None:
+    from brittle.networks import save_network
+
     save_network(network, out)
     say(f"wrote {out}")

@@ -3,17 +3,18 @@
 import math
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import NetworkArgument, NetworkOut, with_networks
-from brittle.cli.options import DataFile, JsonFile, Seed
+from brittle.cli.models import DataOption, NetworkArgument, NetworkOut, loaded, with_networks
+from brittle.cli.options import JsonFile, Seed
 from brittle.common.errors import require
-from brittle.margin import residual, solve
-from brittle.networks import TwoLayer, as_two_layer, save_network
-from brittle.settings import Data, load_data
+
+if TYPE_CHECKING:
+    from brittle.networks import TwoLayer
+    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
@@ -23,7 +24,7 @@ HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
 @with_networks
 def kkt(
     network_file: NetworkArgument,
-    data_file: DataFile,
+    data_file: DataOption,
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
     ] = False,
@@ -42,8 +43,11 @@ def kkt(
     json_file: JsonFile = None,
 ) -> None:
     require(out is None or solve_for, "--out is given without --solve; there is no network to write")
-    network, data = network_file.load(), load_data(data_file)
-    network = as_two_layer(network, f"{network_file.path}: a KKT point")
+    from brittle.margin import solve
+    from brittle.networks import as_two_layer
+
+    given, data = loaded(network_file, data_file)
+    network = as_two_layer(given, f"{network_file.path}: a KKT point")
     if solve_for:
         with watching("kkt") as watch:
             point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)
@@ -59,14 +63,18 @@ def kkt(
         raise typer.Exit(1)
 
 
-def _save(network: TwoLayer, out: Path | None) -> None:
+def _save(network: "TwoLayer", out: Path | None) -> None:
+    from brittle.networks import save_network
+
     if out is not None:
         save_network(network, out)
         say(f"wrote {out}")
 
 
-def _measured(network: TwoLayer, data: Data, biases: bool, kinks: float, margins: float) -> dict[str, Any]:
+def _measured(network: "TwoLayer", data: "Data", biases: bool, kinks: float, margins: float) -> dict[str, Any]:
     """The residual, and beside it the least over all multipliers: a lower bound that even margins off 1 may use."""
+    from brittle.margin import residual
+
     began = time.perf_counter()
     found = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
     least = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=math.inf)

@@ -1,32 +1,52 @@
-"""A network from a file, with what the file cannot say: the class of a foreign module and the shape of its input."""
+"""Networks and data from files, with what a file cannot say: the class of a foreign module, the shape of its input."""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-from torch import nn
 
 from brittle.cli.imported import imported
-from brittle.cli.options import file_to_write
+from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.networks import Network, load_network
-from brittle.networks.store import SUFFIXES
+from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, existing
 
+if TYPE_CHECKING:
+    from torch import nn
+
+    from brittle.networks import Network
+    from brittle.settings import Data
+
+FOREIGN = "What a network's file does not say"  # a section of the help
 NetworkOut = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", callback=file_to_write(*SUFFIXES), help="Where to write the network."),
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=file_to_write(*NETWORKS),
+        help="Where to write the network.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 SHARED = {
     "architecture": Annotated[
         str | None,
         typer.Option(
-            "--architecture", metavar="MODULE:CLASS", help="What a state dict belongs to; imported, so trust it."
+            "--architecture",
+            metavar="MODULE:CLASS",
+            help="What a state dict belongs to; imported, so trust it.",
+            rich_help_panel=FOREIGN,
         ),
     ],
     "shape": Annotated[
-        str | None, typer.Option("--shape", metavar="C,H,W", help="Shape of one input, unless it is flat.")
+        str | None,
+        typer.Option(
+            "--shape",
+            metavar="C,H,W",
+            help="Shape of one input, unless it is flat or the data say it.",
+            rich_help_panel=FOREIGN,
+        ),
     ],
 }
 
@@ -43,29 +63,91 @@ class NetworkFile:
     def name(self) -> str:
         return self.path.name
 
-    def load(self) -> Network:
-        """The network; a named architecture is built without arguments and filled with the file's state."""
+    def refuse(self) -> None:
+        """What can be said before anything heavy is imported."""
+        suffix, known = existing(self.path).suffix.lower(), (*NETWORKS, *PROGRAMS)
+        require(suffix in known, f"{self.path}: the suffix is '{suffix}'; networks live in {', '.join(known)} files")
+
+    def load(self, data: "Data | None" = None) -> "Network":
+        """The network; a named architecture is built without arguments and filled with the file's state.
+
+        It takes flat rows or, where it does not, examples of the shape of the data.
+        """
         module = None if self.architecture is None else _built(self.architecture)
-        return load_network(self.path, module=module, shape=self.shape)
+        if self.shape or data is None or data.truth.image is None:
+            return self._load(module, self.shape)
+        try:
+            return self._load(module, ())
+        except InputError:
+            return self._load(module, data.shape)
+
+    def _load(self, module: "nn.Module | None", shape: tuple[int, ...]) -> "Network":
+        from brittle.networks import load_network
+
+        return load_network(self.path, module=module, shape=shape)
 
 
-NetworkArgument = Annotated[NetworkFile, typer.Argument(metavar="NETWORK", help="Network: .npz, .pt or .safetensors.")]
+@dataclass(frozen=True)
+class DataFile:
+    """Where data are: a file, or a folder of pictures."""
+
+    path: Path
+
+    def refuse(self) -> None:
+        """What can be said before anything heavy is imported."""
+        if not self.path.is_dir():
+            suffix = existing(self.path).suffix.lower()
+            require(suffix in DATA, f"{self.path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
+
+    def load(self) -> "Data":
+        from brittle.settings import load_data
+
+        return load_data(self.path)
+
+
+NetworkArgument = Annotated[
+    NetworkFile, typer.Argument(metavar="NETWORK", help=f"Network: {', '.join((*NETWORKS, *PROGRAMS))}.")
+]
+DATA_HELP = f"Data: {KINDS_OF_DATA}."
+DataOption = Annotated[DataFile, typer.Option("--data", metavar="FILE", help=DATA_HELP)]
+
+
+def loaded(network: NetworkFile, data: DataFile) -> "tuple[Network, Data]":
+    """Both, the data with the labels that the network takes."""
+    examples = data.load()
+    known = network.load(examples)
+    return known, examples.labelled_for(known.classes)
 
 
 def with_networks(command: Command) -> Command:
-    """Gives a command --architecture and --shape, for all its parameters that are a `NetworkFile`."""
+    """Gives a command --architecture and --shape, for all its parameters that are a `NetworkFile`.
+
+    Those that are a `DataFile` become one too; a file that is not there is said before the command begins.
+    """
     own = own_parameters(command)
-    files = {name: _as_path(each.annotation) for name, each in own.items() if NetworkFile in _kinds(each.annotation)}
-    offered = {name: each.replace(annotation=files.get(name, each.annotation)) for name, each in own.items()}
+    kinds = {name: _kinds(each.annotation) for name, each in own.items()}
+    networks = [name for name, kind in kinds.items() if NetworkFile in kind]
+    files = [name for name, kind in kinds.items() if DataFile in kind]
+    offered = {
+        name: each.replace(annotation=_as_path(each.annotation)) if name in (*networks, *files) else each
+        for name, each in own.items()
+    }
     shared = {name: parameter(name, kind) for name, kind in SHARED.items()}
 
     def arguments(values: Values) -> Values:
         architecture, shape = (values.pop(name) for name in SHARED)
-        paths = {name: values[name] for name in files if values[name] is not None}
+        given = {name: values[name] for name in (*networks, *files) if values[name] is not None}
         stray = "--architecture" if architecture is not None else "--shape"
         needless = architecture is None and shape is None
-        require(bool(paths) or needless, f"{stray} was given without a network: name its file too")
-        known = {name: NetworkFile(path, architecture, _lengths(shape)) for name, path in paths.items()}
+        named = any(name in given for name in networks)
+        require(named or needless, f"{stray} was given without a network: name its file too")
+        lengths = _lengths(shape)
+        known: dict[str, NetworkFile | DataFile] = {
+            name: NetworkFile(path, architecture, lengths) if name in networks else DataFile(path)
+            for name, path in given.items()
+        }
+        for each in known.values():
+            each.refuse()
         return {**values, **known}
 
     return offering(command, {**offered, **shared}, arguments)
@@ -92,7 +174,9 @@ def _lengths(shape: str | None) -> tuple[int, ...]:
     return tuple(int(part) for part in parts)
 
 
-def _built(architecture: str) -> nn.Module:
+def _built(architecture: str) -> "nn.Module":
+    from torch import nn
+
     kind = imported("--architecture", architecture)
     try:
         built = kind()

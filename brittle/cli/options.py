@@ -2,14 +2,17 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
 
 from brittle.common.errors import require
 from brittle.common.files import require_folder, require_writable
 
+if TYPE_CHECKING:
+    from torch import Generator
+
+RESULTS = "Results"  # the section of the help that says where they are written
 FILES, FOLDERS = "brittle.files", "brittle.folders"  # of this call, in its context
 Check = Callable[[typer.Context, typer.CallbackParam, Any], Any]
 
@@ -32,6 +35,17 @@ def file_to_write(*suffixes: str) -> Check:
     return check
 
 
+def word_of(*words: str) -> Check:
+    """A callback that takes these words and no other."""
+
+    def check(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
+        good = value is None or value in words or context.resilient_parsing
+        require(good, f"{option.opts[0]} is {value!r}; it must be {', '.join(words[:-1])} or {words[-1]}")
+        return value
+
+    return check
+
+
 def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
     """The same for a folder, which the command makes. Such an option is eager: files may then be put there."""
     if value is not None and not context.resilient_parsing:
@@ -43,16 +57,27 @@ def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: 
 JsonFile = Annotated[
     str | None,
     typer.Option(
-        "--json", metavar="FILE", callback=file_to_write(), help="Write the result as JSON; - for standard output."
+        "--json",
+        metavar="FILE",
+        callback=file_to_write(),
+        help="Write the result as JSON; - for standard output.",
+        rich_help_panel=RESULTS,
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same numbers.")]
-DataFile = Annotated[Path, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt.")]
 ArraysOut = Annotated[
     Path | None,
-    typer.Option("--out", metavar="FILE", callback=file_to_write(".npz"), help="Where to write the result, as .npz."),
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=file_to_write(".npz"),
+        help="Where to write the result, as .npz.",
+        rich_help_panel=RESULTS,
+    ),
 ]
 
 
-def generator(seed: int) -> torch.Generator:
+def generator(seed: int) -> "Generator":
+    import torch
+
     return torch.Generator().manual_seed(seed)

@@ -1,18 +1,20 @@
 """The command line of the parts, made from their classes: an option that chooses one, and the options of all."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import dataclass, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
+from brittle.cli.described import Described, stored
 from brittle.cli.imported import imported
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common import plugins
 from brittle.common.errors import require
-from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters
+from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters, refuse
 
 METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", bool: None, list[str]: "TEXT"}
 FAMILIES = "families"  # of a command that offers parts
@@ -22,12 +24,13 @@ FAMILIES = "families"  # of a command that offers parts
 class Family:
     """The parts of a folder, of which one is chosen by its name, the `default` unless given.
 
-    A part of somebody else's is chosen by the name under which an installed package offers it, or as MODULE:CLASS.
+    What they are and may be given is known before they are imported. A part of somebody else's is chosen by the name
+    under which an installed package offers it, or as MODULE:CLASS.
     """
 
     noun: str
-    base: type
-    parts: Mapping[str, type]
+    room: str  # the folder
+    kind: str  # their abstract class, which the folder exports
     default: str | None = None
     short: str = ""  # of the noun, for the option
 
@@ -40,14 +43,25 @@ class Family:
         return flag_of(self.name)
 
     @property
-    def offered(self) -> dict[str, type]:
-        """The parts that can be made from what is typed."""
-        return {name: part for name, part in self.parts.items() if _complete(part)}
+    def offered(self) -> Described:
+        """The parts that can be made from what is typed, with what may be."""
+        return stored()[self.room]
+
+    @property
+    def parts(self) -> Mapping[str, type]:
+        """The classes."""
+        parts: Mapping[str, type] = import_module(f"brittle.{self.room}").PARTS
+        return parts
+
+    @property
+    def base(self) -> type:
+        base: type = getattr(import_module(f"brittle.{self.room}"), self.kind)
+        return base
 
     @property
     def group(self) -> str:
-        """Of entry points: brittle and the folder of the base class, such as brittle.attacks."""
-        return ".".join(self.base.__module__.split(".")[:2])
+        """Of entry points."""
+        return f"brittle.{self.room}"
 
     @property
     def installed(self) -> list[str]:
@@ -58,8 +72,8 @@ class Family:
     def words(self) -> str:
         """All names, for people."""
         own = (
-            f"{name}:{parameters(part)[AFTER_NAME].field.upper()}" if AFTER_NAME in parameters(part) else name
-            for name, part in self.offered.items()
+            f"{name}:{options[AFTER_NAME].field.upper()}" if AFTER_NAME in options else name
+            for name, options in self.offered.items()
         )
         return ", ".join([*own, *self.installed])
 
@@ -74,38 +88,41 @@ class Family:
         text = f"{self.words}, or your own as MODULE:CLASS."
         return Annotated[str | None, typer.Option(self.flag, metavar="WORD", help=text)]
 
+    def refuse(self, word: str | None, given: Mapping[str, Any]) -> None:
+        """What can be said against a choice before anything is imported."""
+        if word is None:
+            require(not given, f"{', '.join(map(flag_of, given))} needs {self.flag}")
+        elif not self.is_foreign(word):
+            name, rest = self.divided(word)
+            refuse(self.offered[name], {**given, **rest}, f"the {self.noun} {word}")
+
     def chosen(self, word: str, given: Mapping[str, Any]) -> Any:
         """The part of that name with what was typed."""
-        part, rest = self.find(word)
-        return built(part, {**given, **rest}, f"the {self.noun} {word}")
+        called = f"the {self.noun} {word}"
+        if self.is_foreign(word):
+            return built(self.foreign(word), given, called)
+        name, rest = self.divided(word)
+        return built(self.parts[name], {**given, **rest}, called)
 
-    def find(self, word: str) -> tuple[type, dict[str, Any]]:
-        """The class, and what was typed behind its name."""
+    def divided(self, word: str) -> tuple[str, dict[str, Any]]:
+        """The name of one of brittle's own, and what was typed behind it."""
         head, colon, tail = word.partition(":")
-        part = self.offered.get(head)
-        if part is not None and (not colon or AFTER_NAME in parameters(part)):
-            return part, {AFTER_NAME: tail} if colon else {}
-        known = bool(colon) or word in self.installed
+        known = head in self.offered
         require(known, f"{self.flag} is {word!r}; it must be one of {self.words}, or MODULE:CLASS")
-        return self.foreign(word), {}
+        return head, {AFTER_NAME: tail} if colon else {}
 
     def is_foreign(self, word: str) -> bool:
         """Whether the word can only stand for a class that is not brittle's."""
-        return word in self.installed or (":" in word and word.partition(":")[0] not in self.offered)
+        head, colon, _ = word.partition(":")
+        return word in self.installed or (bool(colon) and AFTER_NAME not in self.offered.get(head, {}))
 
     def foreign(self, word: str) -> type:
         """A class of the user's own, or of an installed package."""
         found = plugins.loaded(self.group, word) if word in self.installed else imported(self.flag, word)
         good = isinstance(found, type) and issubclass(found, self.base) and is_dataclass(found)
-        require(good, f"{self.flag} is {word!r}, which is no dataclass that extends {self.base.__name__}")
+        require(good, f"{self.flag} is {word!r}, which is no dataclass that extends {self.kind}")
         assert isinstance(found, type)
         return found
-
-
-def _complete(part: type) -> bool:
-    asked = {each.field for each in parameters(part).values()}
-    needed = {each.name for each in fields(part) if each.default is MISSING and each.default_factory is MISSING}
-    return needed <= asked
 
 
 def called(part: Any) -> str:
@@ -114,11 +131,11 @@ def called(part: Any) -> str:
     return ":".join([name_of(type(part)), *behind])
 
 
-def options_of(parts: Mapping[str, type], section: str) -> dict[str, Any]:
+def options_of(parts: Described, section: str) -> dict[str, Any]:
     """The options of several parts; one that several have is said once, with those who have it."""
     holders: dict[str, dict[str, Parameter]] = {}
-    for word, part in parts.items():
-        for name, each in parameters(part).items():
+    for word, options in parts.items():
+        for name, each in options.items():
             if each.flag != AFTER_NAME:
                 holders.setdefault(name, {})[word] = each
     return {
@@ -166,7 +183,7 @@ def with_part(family: Family) -> Callable[[Command], Command]:
         assert not twice, f"{family.flag} has options that the command has too: {twice}"
 
         def arguments(values: Values) -> Values:
-            given = typed(values, options)
+            given = taken(values, options)
             return {**values, family.name: _made(family, values[family.name], given)}
 
         chooser = {family.name: parameter(family.name, family.choice, family.default)}
@@ -178,37 +195,46 @@ def with_part(family: Family) -> Callable[[Command], Command]:
 
 
 def typed(values: Values, names: Iterable[str]) -> Values:
-    """Takes what was typed for these options out of the values."""
-    found = {name: values.pop(name) for name in names}
+    """What was typed for these options."""
+    found = {name: values[name] for name in names}
     return {name: value for name, value in found.items() if value is not None and value != []}
+
+
+def taken(values: Values, names: Iterable[str]) -> Values:
+    """The same, taken out of the values."""
+    found = typed(values, names)
+    for name in names:
+        del values[name]
+    return found
 
 
 def _made(family: Family, word: str | Foreign | None, given: Values) -> Any:
     if isinstance(word, Foreign):
         return family.chosen(word.word, {**given, **word.given})
-    if word is not None:
-        return family.chosen(word, given)
-    require(not given, f"{', '.join(map(flag_of, given))} needs {family.flag}")
-    return None
+    return None if word is None else family.chosen(word, given)
 
 
 class PartsCommand(TyperCommand):
     """Lists the options of each family under a heading, and offers those of a class that is not brittle's own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        families: tuple[Family, ...] = getattr(self.callback, FAMILIES, ())
         foreign = {}
-        for family in getattr(self.callback, FAMILIES, ()):
+        for family in families:
             word = _word_after(family.flag, args)
             if word is not None and family.is_foreign(word):
                 foreign[family.name] = word, self._offer(family, word)
         rest: list[str] = super().parse_args(ctx, args)
+        for family in families:
+            if family.name not in foreign:
+                family.refuse(ctx.params[family.name], typed(ctx.params, family.options))
         for name, (word, names) in foreign.items():
-            ctx.params[name] = Foreign(word, typed(ctx.params, names))
+            ctx.params[name] = Foreign(word, taken(ctx.params, names))
         return rest
 
     def _offer(self, family: Family, word: str) -> list[str]:
         """Take the options of a foreign part in, in the place of the family's own of the same names."""
-        options = options_of({word: family.foreign(word)}, f"Options of {word}")
+        options = options_of({word: parameters(family.foreign(word))}, f"Options of {word}")
         kept = [each for each in self.params if each.name not in options or each.name not in family.options]
         twice = {each.name for each in kept} & set(options)
         require(not twice, f"{family.flag} {word} has the option {', '.join(map(flag_of, twice))}, as the command has")

@@ -2,22 +2,19 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from brittle.cli.console import emit, rows_table, say, watching
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, word_of
 from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.common.files import replacing
 from brittle.common.progress import duration
-from brittle.experiments.base import FigureResult
-from brittle.experiments.machine import slowness
-from brittle.experiments.run import Plan, cells_folder, find
-from brittle.experiments.sweep import Dask, engine
-from brittle.report.figure_page import VERDICTS, contents, reproduction
-from brittle.report.figures import write_figure
+
+if TYPE_CHECKING:
+    from brittle.experiments.base import FigureResult
 
 app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")
 
@@ -25,7 +22,9 @@ app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")
 @app.command()
 def reproduce_command(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="An id of `brittle figures`, a paper, or all.")],
-    preset: Annotated[str, typer.Option("--preset", help="smoke, quick or full.")] = "quick",
+    preset: Annotated[
+        str, typer.Option("--preset", callback=word_of("smoke", "quick", "full"), help="smoke, quick or full.")
+    ] = "quick",
     out: Annotated[
         Path,
         typer.Option(
@@ -36,7 +35,7 @@ def reproduce_command(
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")] = os.cpu_count() or 1,
     patience: Annotated[
         float, typer.Option("--patience", metavar="SECONDS", min=0, help="Dask: to wait while there is no worker.")
-    ] = Dask.patience,
+    ] = 60.0,
     only: Annotated[
         list[str] | None, typer.Option("--only", metavar="NAME=V,V", help="Only cells with these parameters.")
     ] = None,
@@ -50,7 +49,13 @@ def reproduce_command(
     json_file: JsonFile = None,
 ) -> None:
     """Run what is not in DIR yet, judge the claims, and write PNG, SVG, CSV, JSON and HTML. Stop and go on at will."""
-    plan = Plan(tuple(find(figure)), preset, _selection(only or []), seed)
+    chosen = _selection(only or [])
+    from brittle.experiments.machine import slowness
+    from brittle.experiments.run import Plan, cells_folder, find
+    from brittle.experiments.sweep import engine
+    from brittle.report.figures import write_figure
+
+    plan = Plan(tuple(find(figure)), preset, chosen, seed)
     place = engine(engine_name, jobs, patience, say)
     say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
     results = []
@@ -90,16 +95,20 @@ def _value(text: str) -> Any:
 
 
 def _write_page(path: Path, folder: Path) -> None:
+    from brittle.report.figure_page import contents, reproduction
+
     with replacing(path) as stream:
         stream.write(reproduction(contents(folder)).encode())
 
 
-def _claims(results: list[FigureResult]) -> Any:
+def _claims(results: "list[FigureResult]") -> Any:
+    from brittle.report.figure_page import VERDICTS
+
     rows = [[each.id, claim.text, claim.measured, VERDICTS[claim.holds]] for each in results for claim in each.claims]
     return rows_table(["figure", "claim", "measured", "verdict"], rows)
 
 
-def _remark(result: FigureResult) -> None:
+def _remark(result: "FigureResult") -> None:
     if result.unreached:
         total = len(result.points) + len(result.unreached)
         say(f"{result.id}: {len(result.unreached)} of {total} cells missed their stop and carry no claim")

@@ -1,16 +1,19 @@
 """From options to data: the same for every command that can sample."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from torch import Generator
-
-from brittle.cli.parts import Family, options_of, typed, with_part
+from brittle.cli.parts import Family, options_of, taken, with_part
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.common.parts import Given, built, flag_of, option
-from brittle.settings import PARTS, Data, Setting, downsample, principal, unit_norm
+from brittle.common.parts import Given, built, flag_of, option, parameters
 
-SETTINGS = Family("setting", Setting, PARTS)
+if TYPE_CHECKING:
+    from torch import Generator
+
+    from brittle.settings import Data, Setting
+
+SETTINGS = Family("setting", "settings", "Setting")
 
 
 def _count_or_all(text: str, given: Given) -> int | None:
@@ -48,10 +51,12 @@ class Treatment:
 class Sampling:
     """A setting and what is taken from it."""
 
-    setting: Setting
+    setting: "Setting"
     treatment: Treatment = field(default_factory=Treatment)
 
-    def draw(self, rng: Generator) -> Data:
+    def draw(self, rng: "Generator") -> "Data":
+        from brittle.settings import downsample, principal, unit_norm
+
         way = self.treatment
         data = self.setting.sample(way.examples, rng, test=way.test, in_span=way.in_span)
         if way.downsample is not None:
@@ -65,11 +70,11 @@ def with_sampling(command: Command) -> Command:
     """Gives a command all these options; in their place it receives `sampling`, a `Sampling` or None."""
     own = own_parameters(command)
     own.pop("sampling")
-    options = options_of({"": Treatment}, "What is taken from --setting")
-    offered = {name: parameter(name, kind) for name, kind in {"setting": Setting, **options}.items()}
+    options = options_of({"": parameters(Treatment)}, "What is taken from --setting")
+    offered = {name: parameter(name, kind) for name, kind in {"setting": str, **options}.items()}
 
     def arguments(values: Values) -> Values:
-        setting, given = values.pop("setting"), typed(values, options)
+        setting, given = values.pop("setting"), taken(values, options)
         require(setting is not None or not given, f"{', '.join(map(flag_of, given))} needs {SETTINGS.flag}")
         treatment = built(Treatment, given, "a sample")
         return {**values, "sampling": None if setting is None else Sampling(setting, treatment)}

@@ -4,12 +4,8 @@ from typing import Annotated
 
 import typer
 
-from brittle.cli.check import verdict_table
 from brittle.cli.console import emit, say, watching
 from brittle.cli.options import JsonFile, Seed, generator
-from brittle.theorems import Outcome
-from brittle.theorems.simulate import Request
-from brittle.theorems.simulate import simulate as run
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -39,6 +35,11 @@ def simulate(
     vardi2022/4.1 takes as many points of the sphere as it admits; frei2023 takes n = k ln²d examples of k clusters with
     random means. Exit code 1 if the claim does not hold although its hypotheses do.
     """
+    from brittle.cli.checking import verdict_table
+    from brittle.theorems import Outcome
+    from brittle.theorems.simulate import Request
+    from brittle.theorems.simulate import simulate as run
+
     with watching(f"{identity} in R^{dim}") as watch:
         result = run(identity, Request(dim, examples, clusters, noise, test), generator(seed), watch)
     content = result.to_json()

@@ -1,31 +1,30 @@
 """brittle train: data from a setting or a file, a network, a regime; the trained network goes to a file."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
 import typer
-from torch import Generator
 
 from brittle.cli.console import complain, emit, fields_table, say, watching
-from brittle.cli.models import NetworkFile, NetworkOut, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, generator
+from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, NetworkOut, with_networks
+from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common import interrupts
 from brittle.common.ending import Ending
 from brittle.common.errors import require
-from brittle.networks import PARTS as INITIALISATIONS
-from brittle.networks import Initialisation, Network, PyTorch, save_network
-from brittle.networks.store import require_format
-from brittle.settings import Data, load_data, save_data
-from brittle.training import PARTS, Regime, Training
-from brittle.training.checkpoint import require_place
+
+if TYPE_CHECKING:
+    from torch import Generator
+
+    from brittle.networks import Initialisation, Network
+    from brittle.settings import Data
+    from brittle.training import Regime, Training
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-REGIMES = Family("regime", Regime, PARTS, default="flow")
-STARTS = Family("initialisation", Initialisation, INITIALISATIONS, default="pytorch", short="init")
+REGIMES = Family("regime", "training", "Regime", default="flow")
+STARTS = Family("initialisation", "networks", "Initialisation", default="pytorch", short="init")
 INTERRUPTED = {"interrupt": 130, "termination": 143}
 
 
@@ -36,10 +35,10 @@ INTERRUPTED = {"interrupt": 130, "termination": 143}
 @with_part(REGIMES)
 def train(
     sampling: Sampling | None,
-    init: Initialisation,
-    regime: Regime,
+    init: "Initialisation",
+    regime: "Regime",
     data_file: Annotated[
-        Path | None, typer.Option("--data", metavar="FILE", help="Data: .npz, .csv or .pt, instead of a setting.")
+        DataFile | None, typer.Option("--data", metavar="FILE", help=f"Instead of a setting. {DATA_HELP}")
     ] = None,
     network_file: Annotated[
         NetworkFile | None,
@@ -53,7 +52,12 @@ def train(
     out: NetworkOut = None,
     data_out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", callback=file_to_write(".npz"), help="Where to write the data, as .npz."),
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(".npz"),
+            help="Where to write the data, as .npz.",
+            rich_help_panel=RESULTS,
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -61,11 +65,21 @@ def train(
             metavar="FILE",
             callback=file_to_write(),
             help="Where Ctrl-C leaves the run; next to --out unless given.",
+            rich_help_panel=RESULTS,
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the checkpoint; all else as before.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on from the checkpoint; all else as before.", rich_help_panel=RESULTS),
+    ] = False,
     json_file: JsonFile = None,
 ) -> None:
+    import torch
+
+    from brittle.networks.store import require_format
+    from brittle.settings import save_data
+    from brittle.training.checkpoint import require_place
+
     place = checkpoint or (out.with_suffix(".checkpoint.npz") if out is not None else None)
     require(not resume or place is not None, "--resume needs --out or --checkpoint, to know where the run was left")
     if place is not None:
@@ -85,19 +99,23 @@ def train(
     _report(result, data, {"regime": called(regime), "seed": seed}, out, place, json_file)
 
 
-def _data(sampling: Sampling | None, file: Path | None, rng: Generator) -> Data:
+def _data(sampling: Sampling | None, file: DataFile | None, rng: "Generator") -> "Data":
     require((sampling is None) != (file is None), "give either --setting or --data: say where the data come from")
     if file is not None:
-        return load_data(file)
+        return file.load()
     assert sampling is not None
     return sampling.draw(rng)
 
 
-def _network(file: NetworkFile | None, width: str | None, start: Initialisation, data: Data, rng: Generator) -> Network:
+def _network(
+    file: NetworkFile | None, width: str | None, start: "Initialisation", data: "Data", rng: "Generator"
+) -> "Network":
+    from brittle.networks import PyTorch
+
     if file is not None:
         require(width is None, "--width and --network exclude each other: the file has a width of its own")
         require(start == PyTorch(), "--init with its options and --network exclude each other: the file has weights")
-        return file.load()
+        return file.load(data)
     widths = _widths(width)
     if len(widths) == 1 and data.binary:
         return start.draw(data.columns, widths[0], rng, ambient=data.dim)
@@ -116,8 +134,8 @@ def _widths(text: str | None) -> list[int]:
 
 
 def _report(
-    result: Training[Network],
-    data: Data,
+    result: "Training[Network]",
+    data: "Data",
     context: dict[str, Any],
     out: Path | None,
     place: Path | None,
@@ -127,6 +145,8 @@ def _report(
 
     A reached one gives the checkpoint up last: where the disk is full, it is all that there is.
     """
+    from brittle.networks import save_network
+
     kept = None if result.reached else _existing(place)
     if result.status is not Ending.INTERRUPTED:
         if out is not None:
@@ -159,7 +179,7 @@ def _left(place: Path | None, before: tuple[int, int] | None = None) -> str:
     return f"the run so far is in {place}, and --resume goes on from it"
 
 
-def _test(result: Training[Network], data: Data) -> dict[str, float]:
+def _test(result: "Training[Network]", data: "Data") -> dict[str, float]:
     if data.X_test is None or data.y_test is None:
         return {}
     return {"test_error": 1 - result.network.accuracy(data.X_test, data.y_test)}

@@ -103,14 +103,21 @@ def write_json(path: str | Path, content: Any) -> None:
         stream.write(text.encode())
 
 
-def read_npz(path: str | Path, names: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Those of the named arrays that the file holds, as numbers; other arrays are not even opened."""
+def read_npz(path: str | Path, names: tuple[str, ...], texts: tuple[str, ...] = ()) -> dict[str, np.ndarray]:
+    """Those of the named arrays that the file holds, as numbers; other arrays are not even opened.
+
+    Those that `texts` names too may hold short texts instead.
+    """
     with opened(path, "a complete .npz file (truncated, or not a zip archive)", inner=False) as archive:
         members = {name: f"{name}.npy" if f"{name}.npy" in archive else name for name in names}
-        return {name: _read_member(archive, name, member) for name, member in members.items() if member in archive}
+        return {
+            name: _read_member(archive, name, member, name in texts)
+            for name, member in members.items()
+            if member in archive
+        }
 
 
-def _read_member(archive: Archive, name: str, member: str) -> np.ndarray:
+def _read_member(archive: Archive, name: str, member: str, text: bool) -> np.ndarray:
     """One array, after its header has been judged: a header may declare any size and any type."""
     try:
         with archive.open(member) as stream:
@@ -119,7 +126,7 @@ def _read_member(archive: Archive, name: str, member: str) -> np.ndarray:
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
             shape, _, dtype = read_header(stream)
-            _check_header(archive, name, shape, dtype, archive.size(member))
+            _check_header(archive, name, shape, dtype, archive.size(member), text)
         with archive.open(member) as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
             return array.astype(array.dtype.newbyteorder("="), copy=False)
@@ -130,13 +137,15 @@ def _read_member(archive: Archive, name: str, member: str) -> np.ndarray:
         raise InputError(f"{archive.path}: array '{name}' cannot be read ({reason})") from None
 
 
-def _check_header(archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype, held: int) -> None:
+def _check_header(archive: Archive, name: str, shape: tuple[int, ...], dtype: np.dtype, held: int, text: bool) -> None:
     array = f"{archive.path}: array '{name}'"
     require(not dtype.hasobject, f"{array} holds pickled objects; brittle reads plain numbers only")
-    require(dtype.kind in "fiub" and dtype.itemsize <= 8, f"{array} has type {dtype}; numbers are needed")
+    plain = (dtype.kind in "fiub" and dtype.itemsize <= 8) or (text and dtype.kind == "U")
+    require(plain, f"{array} has type {dtype}; numbers are needed")
     require(min(shape, default=0) >= 0, f"{array} declares the shape {shape}; no length is negative")
     numbers = math.prod(shape)
-    require(8 * numbers <= LARGEST_BYTES, f"{array} declares the shape {shape}, which is too large")
+    room = max(8, dtype.itemsize) * numbers
+    require(room <= LARGEST_BYTES, f"{array} declares the shape {shape}, which is too large")
     size = numbers * dtype.itemsize
     require(size <= held, f"{array} declares {size} bytes and holds {held}")
-    archive.budget.take(8 * numbers, f"array '{name}'")
+    archive.budget.take(room, f"array '{name}'")

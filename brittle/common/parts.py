@@ -55,7 +55,10 @@ def unasked(help: str, reason: str) -> dict[str, Unasked]:
 
 @dataclass(frozen=True)
 class Parameter:
-    """An option of a part: of its field `field`, or of a part that this field holds (`inside`)."""
+    """An option of a part: of its field `field`, or of a part that this field holds (`inside`).
+
+    `check` refuses bad values of the field, and sees what was typed where that is the value itself.
+    """
 
     field: str
     flag: str
@@ -65,17 +68,24 @@ class Parameter:
     required: bool
     read: Callable[[Any, Given], Any] | None
     inside: str | None = None
+    check: Callable[[str, Any], None] | None = None
 
     @property
     def name(self) -> str:
         """--random-means/--orthogonal-means is random_means."""
         return self.flag.partition("/")[0].removeprefix("--").replace("-", "_")
 
-    def value(self, typed: Any, given: Given) -> Any:
-        """The field's value."""
+    def refuse(self, typed: Any) -> None:
+        """What can be said against it without knowing anything else."""
         if self.words:
             require(typed in self.words, f"{self.flag} is {typed!r}; it must be one of {', '.join(self.words)}")
-            typed = self.words[typed]
+        elif self.check is not None and self.read is None:
+            self.check(self.field, typed)
+
+    def value(self, typed: Any, given: Given) -> Any:
+        """The field's value."""
+        self.refuse(typed)
+        typed = self.words[typed] if self.words else typed
         return typed if self.read is None else self.read(typed, given)
 
 
@@ -87,6 +97,13 @@ def name_of(part: type) -> str:
 def by_name(parts: Iterable[type[Part]]) -> dict[str, type[Part]]:
     """The parts of a folder."""
     return {name_of(part): part for part in parts}
+
+
+def complete(part: type) -> bool:
+    """Whether the part can be made from what is typed."""
+    asked = {each.field for each in parameters(part).values()}
+    needed = {each.name for each in fields(part) if each.default is MISSING and each.default_factory is MISSING}
+    return needed <= asked
 
 
 def flag_of(name: str) -> str:
@@ -113,7 +130,7 @@ def _parameters(part: type, each: Field[Any], said: Option) -> dict[str, Paramet
     required = each.default is MISSING and each.default_factory is MISSING
     flag = flag_of(each.name)
     flag = said.flag or (f"{flag}/--no{flag[1:]}" if kind is bool else flag)
-    own = Parameter(each.name, flag, said.help, kind, words, required, said.read)
+    own = Parameter(each.name, flag, said.help, kind, words, required, said.read, check=said.check)
     return {own.name: own} | {
         name: Parameter(**(vars(inner) | {"inside": each.name}))
         for nested in said.parts.values()
@@ -166,15 +183,23 @@ def check_fields(part: Any) -> None:
             said.check(each.name, value)
 
 
-def built(part: type[Part], given: Given, called: str) -> Part:
-    """The part with what was typed; one line if something does not belong to it or is missing."""
-    known = parameters(part)
+def refuse(known: Mapping[str, Parameter], given: Given, called: str) -> None:
+    """Say what does not belong to a part with these options, what is missing, and what cannot be right."""
     taken = ", ".join(each.flag for each in known.values() if each.flag != AFTER_NAME) or "no options"
     for name in given:
         require(name in known, f"{flag_of(name)} does not belong to {called}, which takes {taken}")
+    for name, each in known.items():
+        needed = each.required and each.inside is None
+        require(name in given or not needed, f"{called} needs {each.flag}")
+        if name in given:
+            each.refuse(given[name])
+
+
+def built(part: type[Part], given: Given, called: str) -> Part:
+    """The part with what was typed; one line if something does not belong to it or is missing."""
+    known = parameters(part)
+    refuse(known, given, called)
     own = {name: each for name, each in known.items() if each.inside is None}
-    for name, each in own.items():
-        require(name in given or not each.required, f"{called} needs {each.flag}")
     values = {each.field: each.value(given[name], given) for name, each in own.items() if name in given}
     for held in fields(part):  # type: ignore[arg-type]
         inner = {name: typed for name, typed in given.items() if known[name].inside == held.name}

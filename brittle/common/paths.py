@@ -1,8 +1,13 @@
-"""Files that are there to be read."""
+"""Files that are there to be read, and the kinds that there are."""
 
 from pathlib import Path
 
 from brittle.common.errors import InputError, require
+
+NETWORKS = (".npz", ".pt", ".safetensors")  # which are written too
+PROGRAMS = (".onnx", ".pt2")  # networks that are only read
+DATA = (".npz", ".pt", ".csv", ".parquet")
+KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
 
 
 def existing(path: str | Path) -> Path:

@@ -7,6 +7,11 @@ import math
 from pathlib import Path
 from typing import Any
 
+from brittle.common.errors import InputError
+from brittle.common.latex import tabular
+
+PLAIN = (bool, int, float, str)
+
 
 class Result:
     """A frozen dataclass of constant shape: JSON for programs, a short table for terminals and notebooks."""
@@ -25,6 +30,25 @@ class Result:
     def to_json(self) -> dict[str, Any]:
         """The content as plain values."""
         return {name: jsonable(value) for name, value in self.content().items()}
+
+    def by_example(self) -> dict[str, Any]:
+        """What there is one value of for every example: all lists of plain values in the content, if of one length."""
+        lists = plain_lists(self.content())
+        return lists if len({len(value) for value in lists.values()}) == 1 else {}
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row for every example, or a single one where the result is not about examples."""
+        try:
+            from pandas import DataFrame
+        except ImportError:
+            raise InputError("to_frame needs the extra 'tables': pip install 'brittle[tables]'") from None
+        plain = {name: value for name, value in self.content().items() if isinstance(value, PLAIN)}
+        columns = self.by_example()
+        return DataFrame(columns) if columns else DataFrame([plain])
+
+    def to_latex(self) -> str:
+        """A tabular with the rules of booktabs: what `print` shows."""
+        return tabular(("", type(self).__name__), [*map(list, self.summary().items())], "ll")
 
     def summary(self) -> dict[str, str]:
         """The content in a few words each."""
@@ -54,6 +78,19 @@ class Result:
             for name, value in self.summary().items()
         )
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def plain_lists(content: dict[str, Any]) -> dict[str, list[Any]]:
+    """Tensors, lists and tuples of plain values, as lists; words stand for what is enumerated."""
+    found = {}
+    for name, value in content.items():
+        flat = hasattr(value, "tolist") and getattr(value, "ndim", 0) == 1
+        values = value.tolist() if flat else value
+        if isinstance(values, list | tuple) and values:
+            values = [each.value if isinstance(each, enum.Enum) else each for each in values]
+            if all(isinstance(each, PLAIN) for each in values):
+                found[name] = values
+    return found
 
 
 def short(value: Any) -> str:

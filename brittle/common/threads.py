@@ -3,9 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import torch
-from threadpoolctl import threadpool_limits
-
 
 @contextmanager
 def one_thread() -> Iterator[None]:
@@ -16,6 +13,8 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
+    import torch
+
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -27,5 +26,7 @@ def one_torch_thread() -> Iterator[None]:
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """NumPy's and SciPy's; PyTorch keeps its own."""
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1, user_api="blas"):
         yield

@@ -13,6 +13,7 @@ from torch import Tensor, fx, nn
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
 from brittle.networks.base import WORKING_BYTES, Network
+from brittle.networks.estimators import Estimator, is_estimator, of_estimator
 from brittle.networks.recognise import recognised
 
 ROWS_AT_ONCE = 1024
@@ -157,14 +158,20 @@ class _Pair(nn.Module):
         return values[:, self.first] - values[:, self.second]
 
 
-def as_network(thing: Network | nn.Module, shape: tuple[int, ...] = ()) -> Network:
+def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = ()) -> Network:
     """A network as it is; a module of linear layers and ReLUs as TwoLayer or Deep; any other module as an Adapter.
+
+    Classifiers of scikit-learn that are such networks, behind steps that are affine, become them too.
 
     `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
     """
     if isinstance(thing, Network):
         return thing
-    require(isinstance(thing, nn.Module), f"{type(thing).__name__} is no network; give a Network or an nn.Module")
+    if is_estimator(thing):
+        return of_estimator(thing)
+    kind = type(thing).__name__
+    if not isinstance(thing, nn.Module):
+        raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
     if isinstance(thing, _Rows):
         return as_network(thing.inner, shape or thing.shape)
     return recognised(thing, shape) or Adapter(thing, shape)
@@ -196,4 +203,5 @@ def _features(module: nn.Module) -> int:
     if layers and isinstance(layers[0], nn.Linear):
         return layers[0].in_features
     kind = type(module).__name__
-    raise InputError(f"the input shape of the module {kind} is not clear; pass shape=(features,) or (channels, h, w)")
+    words = "pass shape=(features,) or (channels, h, w), --shape on the command line, or data of that shape"
+    raise InputError(f"the input shape of the module {kind} is not clear; {words}")

@@ -13,8 +13,8 @@ from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import read_pickle
 from brittle.networks.base import Network
+from brittle.networks.endings import network_of
 from brittle.networks.graph import Builder, Value
-from brittle.networks.rebuild import rebuilt
 
 TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32,
@@ -104,7 +104,7 @@ def _network(path: Path, graph_module: dict[str, Any], constants: dict[str, Tens
     for node in graph["nodes"]:
         _add(builder, node)
     fixed = tuple(lengths[1:]) if all(type(each) is int for each in lengths[1:]) else ()
-    return rebuilt(path, builder.finished(end, fixed), shape)
+    return network_of(path, builder.finished(end, fixed), shape)
 
 
 def _add(builder: Builder, node: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_GRAPH
 from brittle.networks.operations import ALIASES, OPERATIONS, VIEWS
 
-WAY_OUT = "save module.state_dict() and pass the module in Python, or export to ONNX with known operations"
+WAY_OUT = "save module.state_dict() and name the module (--architecture MODULE:CLASS), or pass it in Python"
 
 
 @dataclass(frozen=True)

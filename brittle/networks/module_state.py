@@ -9,7 +9,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.tensors import Named, Notes
 from brittle.networks.adapter import Adapter, as_network
 from brittle.networks.base import Network
-from brittle.networks.state import FLOATS
+from brittle.networks.state import FLOATS, WAY_OUT
 
 KIND = "brittle_network"
 
@@ -27,7 +27,7 @@ def into_module(
     """The network that a module like this one is with the state that the file holds."""
     name = notes.get("brittle_class", "module")
     if module is None:
-        raise InputError(f"{path}: holds the state of a {name}; build one and pass it as module=")
+        raise InputError(f"{path}: holds the state of a {name}; {WAY_OUT}")
     _check_finite(path, tensors)
     filled = copy.deepcopy(module)
     try:

@@ -7,34 +7,39 @@ from brittle.common.errors import InputError, one_line, require
 from brittle.common.limits import LARGEST_GRAPH, read_whole
 from brittle.common.paths import existing
 from brittle.networks.base import Network
+from brittle.networks.endings import network_of
 from brittle.networks.graph import Builder
 from brittle.networks.onnx_nodes import NODES, Node
 from brittle.networks.onnx_tensors import onnx_tensor
 from brittle.networks.onnx_wire import check_wire
-from brittle.networks.rebuild import rebuilt
+
+LABELS = ("ArgMax", "ZipMap", "TopK", "Hardmax")
 
 
 def load_onnx(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
     """The network of a graph with one input and one output."""
-    graph = _graph(existing(path))
+    graph, opset = _graph(existing(path))
     constants = {each.name: onnx_tensor(path, each) for each in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant":
             constants |= _constant(path, node)
     inputs = [each for each in graph.input if each.name not in constants]
     single = len(inputs) == len(graph.output) == 1
-    require(single, f"{path}: the graph has {len(inputs)} inputs and {len(graph.output)} outputs; one each is needed")
+    names = ", ".join(each.name[:60] for each in list(graph.output)[:5])
+    found = f"{len(inputs)} inputs and {len(graph.output)} outputs ({names})"
+    require(single, f"{path}: the graph has {found}; one each is needed, and as output the logits")
     lengths = [each.dim_value for each in inputs[0].type.tensor_type.shape.dim]
     builder = Builder(path, inputs[0].name, constants, rows=lengths[0] if lengths else None)
     for node in graph.node:
         if node.op_type != "Constant":
-            _add(builder, node)
+            _add(builder, node, opset)
     known = len(lengths) > 1 and all(length > 0 for length in lengths[1:])
     require(known, f"{path}: the input '{inputs[0].name}' has no fixed shape after the batch")
-    return rebuilt(path, builder.finished(graph.output[0].name, tuple(lengths[1:])), shape)
+    return network_of(path, builder.finished(graph.output[0].name, tuple(lengths[1:])), shape)
 
 
-def _graph(path: Path) -> Any:
+def _graph(path: Path) -> tuple[Any, int]:
+    """The graph, and the version of the operations in it."""
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -49,7 +54,8 @@ def _graph(path: Path) -> Any:
     count = len(model.graph.node)
     require(count > 0, f"{path}: is not an ONNX file, or its graph is empty")
     require(count <= LARGEST_GRAPH, f"{path}: has {count} operations; {LARGEST_GRAPH} is the most that is read")
-    return model.graph
+    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    return model.graph, max(versions, default=1)
 
 
 def _constant(path: str | Path, node: Any) -> dict[str, Any]:
@@ -59,15 +65,21 @@ def _constant(path: str | Path, node: Any) -> dict[str, Any]:
     return {node.output[0]: onnx_tensor(path, values[0])}
 
 
-def _add(builder: Builder, node: Any) -> None:
+def _add(builder: Builder, node: Any, opset: int) -> None:
     name = f"{builder.path}: node '{(node.name or node.op_type)[:100]}'"
     standard = node.domain in ("", "ai.onnx")
+    label = node.op_type in LABELS
+    require(not label, f"{name} is a {node.op_type}, which gives labels and no logits; export up to '{_taken(node)}'")
     known = ", ".join(sorted(NODES))
     require(standard and node.op_type in NODES, f"{name} is a {node.op_type[:100]}; only {known} can be read")
     require(len(node.input) > 0 and len(node.output) > 0, f"{name} takes or gives nothing")
     try:
-        NODES[node.op_type](Node(builder, node))
+        NODES[node.op_type](Node(builder, node, opset))
     except InputError as error:
         text = str(error)
         inside = text.startswith(one_line(str(builder.path)))
         raise error if inside else InputError(f"{name} ({node.op_type}) {text}") from None
+
+
+def _taken(node: Any) -> str:
+    return node.input[0][:100] if node.input else "its input"

@@ -15,8 +15,9 @@ FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
 class Node:
     """One node of a file, and where its steps go."""
 
-    def __init__(self, builder: Builder, stored: Any) -> None:
-        self.builder, self.output = builder, stored.output[0]
+    def __init__(self, builder: Builder, stored: Any, opset: int) -> None:
+        self.builder, self.output, self.opset = builder, stored.output[0], opset
+        self.kind = stored.op_type
         self.inputs = [Value(name) if name else None for name in stored.input]
         self._attributes = {each.name: each for each in stored.attribute}
 
@@ -89,23 +90,36 @@ def _conv(node: Node) -> None:
     W = node.constant(1)
     axes = W.ndim - 2
     require(axes in (1, 2), f"has a kernel of the shape {tuple(W.shape)}")
-    rows, padding = _padded(node, axes)
+    rows, padding = _padded(node, list(W.shape[2:]))
     strides, dilations = node.list("strides", [1] * axes), node.list("dilations", [1] * axes)
     bias = node.value(2) if node.has(2) else None
     groups = node.integer("group", 1)
     node.add(f"conv{axes}d", rows, node.value(1), bias, strides, padding, dilations, groups)
 
 
-def _padded(node: Node, axes: int) -> tuple[Value, list[int]]:
+def _padded(node: Node, kernel: list[int]) -> tuple[Value, list[int]]:
     """The input and its symmetric padding; other padding becomes a step of its own."""
-    explicit = node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    pads = node.list("pads", [0] * (2 * axes))
-    require(explicit and len(pads) == 2 * axes and min(pads) >= 0, "has a padding that is not given in numbers")
+    axes = len(kernel)
+    pads = _pads(node, kernel)
+    require(len(pads) == 2 * axes and min(pads) >= 0, "has a padding that is not given in numbers")
     before, after = pads[:axes], pads[axes:]
     if before == after:
         return node.value(0), before
     order = [each for pair in zip(reversed(before), reversed(after), strict=True) for each in pair]
     return node.builder.add("constant_pad_nd", node.value(0), order), [0] * axes
+
+
+def _pads(node: Node, kernel: list[int]) -> list[int]:
+    """At the beginnings of the axes and then at their ends; what keeps the size is known where no step is skipped."""
+    way, axes = node.text("auto_pad", "NOTSET"), len(kernel)
+    if way in ("NOTSET", "VALID"):
+        return node.list("pads", [0] * (2 * axes)) if way == "NOTSET" else [0] * (2 * axes)
+    plain = {*node.list("strides", [1]), *node.list("dilations", [1])} == {1}
+    known = way in ("SAME_UPPER", "SAME_LOWER") and plain
+    require(known, f"has the padding {way[:20]} and strides or dilations; export it with pads in numbers")
+    whole = [length - 1 for length in kernel]
+    less, more = [each // 2 for each in whole], [each - each // 2 for each in whole]
+    return [*less, *more] if way == "SAME_UPPER" else [*more, *less]
 
 
 def _max_pool(node: Node) -> None:
@@ -200,6 +214,16 @@ def _concat(node: Node) -> None:
     node.add("cat", node.inputs, node.integer("axis", 1))
 
 
+def _softmax(node: Node) -> None:
+    """Along one axis since version 13; before, over all axes from one on, as if they were laid flat."""
+    old, name = node.opset < 13, "log_softmax" if node.kind == "LogSoftmax" else "softmax"
+    axis = node.integer("axis", 1 if old else -1)
+    if old and axis == 1:
+        return node.add(f"{name}_rows", node.value(0))
+    require(not old or axis == -1, f"is along the axis {axis} in version {node.opset}; export with version 13 or newer")
+    return node.add(name, node.value(0), axis)
+
+
 NODES: dict[str, Callable[[Node], None]] = {
     "Gemm": _gemm, "MatMul": _matmul, "Conv": _conv, "Reshape": _reshape, "Flatten": _flatten, "Clip": _clip,
     "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _global_pool, "Cast": _cast,
@@ -209,8 +233,7 @@ NODES: dict[str, Callable[[Node], None]] = {
     "Erf": _simple("erf", 0), "Exp": _simple("exp", 0), "Sqrt": _simple("sqrt", 0), "Abs": _simple("abs", 0),
     "Neg": _simple("neg", 0), "Add": _simple("add", 0, 1), "Sub": _simple("sub", 0, 1), "Mul": _simple("mul", 0, 1),
     "Div": _simple("div", 0, 1),
-    "Softmax": lambda node: node.add("softmax", node.value(0), node.integer("axis", -1)),
-    "LogSoftmax": lambda node: node.add("log_softmax", node.value(0), node.integer("axis", -1)),
+    "Softmax": _softmax, "LogSoftmax": _softmax,
     "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
     "Elu": lambda node: node.add("elu", node.value(0), node.number("alpha", 1.0)),
     "Transpose": lambda node: node.add("permute", node.value(0), node.list("perm", [])),

@@ -25,7 +25,7 @@ def onnx_tensor(path: str | Path, stored: Any) -> Tensor:
     """One array of the file."""
     array = f"{path}: array '{stored.name[:100]}'"
     inside = stored.data_location != EXTERNAL and not stored.HasField("segment")
-    require(inside, f"{array} lies in another file")
+    require(inside, f"{array} lies in another file; write all in one: onnx.save(onnx.load(path), path)")
     require(stored.data_type in TYPES, f"{array} is of the type {stored.data_type}; real numbers are needed")
     kind, field = TYPES[stored.data_type]
     dtype, shape = np.dtype(kind), tuple(stored.dims)

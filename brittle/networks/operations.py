@@ -127,6 +127,16 @@ def log_softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
     return torch.log_softmax(self, dim)
 
 
+def softmax_rows(self: Tensor) -> Tensor:
+    """Not ATen's: over all numbers of every example."""
+    return torch.softmax(self.flatten(1), 1).reshape(self.shape)
+
+
+def log_softmax_rows(self: Tensor) -> Tensor:
+    """Not ATen's: the logarithm of that."""
+    return torch.log_softmax(self.flatten(1), 1).reshape(self.shape)
+
+
 def mean(self: Tensor, dim: Lengths, keepdim: bool = False, dtype: None = None) -> Tensor:
     _within_rows(self, *([dim] if isinstance(dim, int) else dim))
     return torch.mean(self, dim, keepdim)
@@ -250,7 +260,8 @@ OPERATIONS: dict[str, Operation] = {
     operation.__name__: operation
     for operation in (
         linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
-        add, sub, rsub, mul, div, clamp, softmax, log_softmax, mean, cat, flatten, reshape, view, reshape_rows, permute,
+        add, sub, rsub, mul, div, clamp, softmax, log_softmax, softmax_rows, log_softmax_rows, mean, cat, flatten,
+        reshape, view, reshape_rows, permute,
         transpose, t, squeeze, unsqueeze, constant_pad_nd, size, identity, dropout, contiguous, relu, leaky_relu, elu,
         gelu, hardtanh, softplus,
     )

@@ -17,8 +17,8 @@ from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, archive_content
 from brittle.networks.base import Network
+from brittle.networks.endings import network_of
 from brittle.networks.graph import WAY_OUT, Builder, Value
-from brittle.networks.rebuild import rebuilt
 from brittle.networks.script_values import FOLDED, Unknown, folded
 
 LONGEST_LINE = 20_000
@@ -40,7 +40,7 @@ def load_script(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
             raise about(path, error) from None
         known = isinstance(output, Value)
         require(known, f"{path}: its forward does not return one tensor")
-        return rebuilt(path, reader.builder.finished(output.name), shape)
+        return network_of(path, reader.builder.finished(output.name), shape)
 
 
 class _Reader:

@@ -14,6 +14,7 @@ from brittle.networks.deep import Deep, of_layers
 from brittle.networks.two_layer import TwoLayer
 
 LARGEST_PUZZLE = 7
+WAY_OUT = "name the module that it belongs to: --architecture MODULE:CLASS, or module= in Python"
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -22,7 +23,7 @@ def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
     layers = [name.removesuffix(".weight") for name in tensors if name.endswith(".weight")]
     known = {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
     foreign = [name for name in tensors if name not in known]
-    require(not foreign, f"{path}: array '{(foreign or [''])[0]}' belongs to no linear layer; load the module itself")
+    require(not foreign, f"{path}: array '{(foreign or [''])[0]}' belongs to no linear layer; {WAY_OUT}")
     require(bool(layers), f"{path}: holds no array named W or *.weight")
     arrays = numbers(path, tensors)
     layers = _in_order(path, layers, arrays)
@@ -30,7 +31,7 @@ def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
     biases = [arrays.get(f"{layer}.bias", W.new_zeros(W.shape[:1])) for layer, W in zip(layers, weights, strict=True)]
     check_chain(path, [f"{layer}.weight" for layer in layers], weights, biases)
     for before, after in pairwise(layers):
-        require(not _adjacent(before, after), f"{path}: no ReLU fits between the layers '{before}' and '{after}'")
+        require(not _adjacent(before, after), f"{path}: no ReLU fits between '{before}' and '{after}'; {WAY_OUT}")
     return of_layers(weights, biases)
 
 

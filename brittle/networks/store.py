@@ -14,6 +14,7 @@ from torch import nn
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
+from brittle.common.paths import NETWORKS
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
@@ -27,7 +28,6 @@ from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
 TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
-SUFFIXES = (".npz", ".pt", ".safetensors")
 
 
 def require_format(network: Network, path: str | Path) -> None:
@@ -91,8 +91,8 @@ def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
 def _suffix(path: str | Path) -> str:
     suffix = Path(path).suffix.lower()
     require(
-        suffix in SUFFIXES,
-        f"{path}: the suffix is '{suffix}'; networks live in {', '.join(SUFFIXES)} files",
+        suffix in NETWORKS,
+        f"{path}: the suffix is '{suffix}'; networks live in {', '.join(NETWORKS)} files",
     )
     return suffix
 

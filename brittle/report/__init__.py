@@ -1,1 +1,15 @@
 """What a person looks at."""
+
+from brittle.report.audit_page import write_audit_page, write_audit_pictures
+from brittle.report.figures import write_figure
+from brittle.report.sandwich import draw_sandwich
+from brittle.report.sweeps import write_csv, write_latex
+
+__all__ = [
+    "draw_sandwich",
+    "write_audit_page",
+    "write_audit_pictures",
+    "write_csv",
+    "write_figure",
+    "write_latex",
+]

@@ -37,6 +37,7 @@ class Picture:
 
 
 def write_audit_page(audit: Audit, network: Network, data: Data, path: str | Path, title: str) -> None:
+    """The page of an audit of this network on these data, as one file."""
     page = audit_page(audit, network, data, title)
     with replacing(path) as stream:
         stream.write(page.encode())

@@ -29,6 +29,7 @@ def sandwich(found: Bounds) -> Figure:
 
 
 def draw_sandwich(found: Bounds, path: str | Path) -> Path:
+    """The enclosures of all examples, sorted by radius, as a picture file."""
     return save(sandwich(found), path)
 
 

@@ -7,19 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.files import replacing
+from brittle.common.latex import tabular
 from brittle.common.result import short
 from brittle.theorems.comparison import Comparison
 from brittle.theorems.sweeps import Case
 
 COMPARED = ("part", "name", "value", "relation", "limit", "slack", "holds")
-SPECIAL = {each: f"\\{each}" for each in "&%$#_{}"}
-SPECIAL |= {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\^{}"}
-MATHEMATICS = {
-    "≤": "\\leq", "≥": "\\geq", "√": "\\surd", "±": "\\pm", "²": "^2", "‖": "\\Vert", "½": "\\tfrac12",
-    "∇": "\\nabla", "Σ": "\\Sigma", "Π": "\\Pi", "Δ": "\\Delta", "α": "\\alpha", "β": "\\beta", "γ": "\\gamma",
-    "δ": "\\delta", "ε": "\\varepsilon", "η": "\\eta", "θ": "\\theta", "λ": "\\lambda", "μ": "\\mu", "ρ": "\\rho",
-    "σ": "\\sigma", "τ": "\\tau", "⊥": "\\perp", "∞": "\\infty", "·": "\\cdot", "∈": "\\in", "≠": "\\neq",
-}  # fmt: skip
 
 
 def summary(case: Case) -> list[Any]:
@@ -59,11 +52,7 @@ def _compared(case: Case) -> Iterator[list[Any]]:
 
 def write_latex(path: str | Path, cases: Sequence[Case]) -> None:
     """A tabular with the rules of booktabs."""
-    lines = [" & ".join(map(latex, row)) + r" \\" for row in (headings(cases), *map(_shown, cases))]
-    columns = "r" * len(cases[0].values) + "llrlr"
-    body = [lines[0], r"\midrule", *lines[1:]]
-    begin, end = [f"\\begin{{tabular}}{{{columns}}}", r"\toprule"], [r"\bottomrule", r"\end{tabular}", ""]
-    _write(path, "\n".join([*begin, *body, *end]))
+    _write(path, tabular(headings(cases), map(_shown, cases), "r" * len(cases[0].values) + "llrlr"))
 
 
 def _write(path: str | Path, text: str) -> None:
@@ -73,10 +62,3 @@ def _write(path: str | Path, text: str) -> None:
 
 def _shown(case: Case) -> list[str]:
     return [short(cell) for cell in summary(case)]
-
-
-def latex(text: str) -> str:
-    """The text with LaTeX's own characters escaped and mathematical ones as mathematics."""
-    return "".join(
-        f"\\ensuremath{{{MATHEMATICS[each]}}}" if each in MATHEMATICS else SPECIAL.get(each, each) for each in text
-    )

@@ -3,6 +3,7 @@
 from brittle.common.parts import by_name
 from brittle.settings.base import Data, GivenSet, Setting, Truth
 from brittle.settings.clusters import Clusters
+from brittle.settings.collected import as_data
 from brittle.settings.files import File, load_data, save_data
 from brittle.settings.images import Cifar10, Digits, FashionMnist, ImageSet, Mnist
 from brittle.settings.orthogonal import AlmostOrthogonal, Orthogonal
@@ -55,6 +56,7 @@ __all__ = [
     "Subspace",
     "Summary",
     "Truth",
+    "as_data",
     "data_folder",
     "downsample",
     "explained_variance",

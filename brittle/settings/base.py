@@ -1,14 +1,17 @@
 """Data with the truth about where they come from, and the shape of everything that makes them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, required
+from brittle.common.notes import note
 from brittle.common.parts import check_fields
+from brittle.settings.arrays import Examples, Labels, as_rows, numbered
 from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
@@ -32,7 +35,8 @@ class Truth:
     complement: Tensor | None = None  # (columns, ℓ), orthonormal: P⊥, where it is explicit
     codimension: int | None = None  # ℓ
     offset: Tensor | None = None  # (columns,), a point of an affine subspace; None for a linear one
-    image: tuple[int, ...] | None = None  # shape of one example as a picture
+    image: tuple[int, ...] | None = None  # shape of one example, where it has axes: (height, width), (channels, h, w)
+    names: tuple[str, ...] | None = None  # of the classes by their numbers; of -1 and then +1
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,8 @@ class Data:
     """X (n, columns) float64; y (n,) float64 in {-1, 1}, or int64 class numbers.
 
     `X_test` and `y_test` are held-out examples of the same form, None without; `truth` is what the setting knows.
+    All four may be given as tensors, arrays, lists or tables. Examples with axes of their own, such as (n, C, H, W),
+    are laid flat, and `shape` remembers them; labels that are texts are numbered, and `truth.names` remembers these.
     """
 
     X: Tensor
@@ -48,18 +54,37 @@ class Data:
     y_test: Tensor | None = None
     truth: Truth = field(default_factory=Truth)
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            X: Examples,
+            y: Labels,
+            X_test: Examples | None = None,
+            y_test: Labels | None = None,
+            truth: Truth = ...,
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         require((self.X_test is None) == (self.y_test is None), "X_test and y_test belong together: give both or none")
-        object.__setattr__(self, "X", checked_examples("X", self.X))
+        image = self._flatten("X")
         labels, counts = {"y": self.y}, {"y": len(self.X)}
         if self.X_test is not None and self.y_test is not None:
-            object.__setattr__(self, "X_test", checked_examples("X_test", self.X_test))
+            self._flatten("X_test")
             same = self.X_test.shape[1] == self.X.shape[1]
             require(same, f"X_test has {self.X_test.shape[1]} columns and X has {self.X.shape[1]}; they must agree")
             labels["y_test"], counts["y_test"] = self.y_test, len(self.X_test)
-        for name, y in checked_labels(labels, counts).items():
+        numbers, names = numbered(labels, self.truth.names)
+        for name, y in checked_labels(numbers, counts).items():
             object.__setattr__(self, name, y)
+        if image is not None or names != self.truth.names:
+            object.__setattr__(self, "truth", replace(self.truth, image=image or self.truth.image, names=names))
         check_truth(self.truth, len(self.X), self.columns, counts.get("y_test"))
+
+    def _flatten(self, name: str) -> tuple[int, ...] | None:
+        rows, shape = as_rows(name, getattr(self, name))
+        object.__setattr__(self, name, checked_examples(name, rows))
+        return shape
 
     def __len__(self) -> int:
         return len(self.X)
@@ -84,6 +109,28 @@ class Data:
     @property
     def classes(self) -> int:
         return 2 if self.binary else int(self.y.max()) + 1
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one example, as networks take it: (columns,) where it is flat, a grey picture with its one channel."""
+        image = self.truth.image or (self.columns,)
+        return (1, *image) if len(image) == 2 else image
+
+    def labelled_for(self, outputs: int) -> "Data":
+        """The labels as a network of so many outputs takes them.
+
+        One logit: classes 0 and 1 become -1 and +1, as BCEWithLogitsLoss means them. Two: -1 and +1 become 0 and 1.
+        """
+        if outputs == 1 and not self.binary and self.classes <= 2:
+            note("the labels 0 and 1 are read as -1 and +1: the network has one logit, positive for the class 1")
+            return self._relabelled(lambda y: 2.0 * y - 1)
+        if outputs == 2 and self.binary:
+            note("the labels -1 and +1 are read as the classes 0 and 1: the network has two logits")
+            return self._relabelled(lambda y: (y + 1).long() // 2)
+        return self
+
+    def _relabelled(self, change: Callable[[Tensor], Tensor]) -> "Data":
+        return replace(self, y=change(self.y), y_test=None if self.y_test is None else change(self.y_test))
 
     @property
     def test(self) -> "Data":

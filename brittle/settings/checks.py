@@ -65,6 +65,9 @@ def check_truth(truth: "Truth", examples: int, columns: int, tests: int | None) 
     if truth.image is not None:
         pixels = math.prod(truth.image)
         require(pixels == columns, f"image is {truth.image}, which is {pixels} numbers; X has {columns} columns")
+    if truth.names is not None:
+        clear = len(set(truth.names)) == len(truth.names) and all(isinstance(each, str) for each in truth.names)
+        require(clear, f"names is {truth.names[:10]!r}; a text for every class is needed, all different")
     if truth.codimension is not None:
         low = 0 <= truth.codimension <= dim
         require(low, f"codimension is {truth.codimension}; it must lie between 0 and the dimension {dim}")

@@ -1,4 +1,4 @@
-"""Data files: .npz with everything that `Data` holds, .pt tensors, .csv tables."""
+"""Data files: .npz with everything that `Data` holds, .pt tensors, .csv and .parquet tables, folders of pictures."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
@@ -12,9 +12,12 @@ from torch import Tensor
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
 from brittle.common.parts import option
+from brittle.common.paths import KINDS_OF_DATA
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
 from brittle.settings.base import Data, GivenSet, Truth
+from brittle.settings.parquet import read_parquet
+from brittle.settings.picture_folder import picture_folder
 from brittle.settings.tables import read_csv
 from brittle.settings.transforms import CLASSES, two_classes
 
@@ -23,25 +26,26 @@ VECTORS = ("means", "mean_labels", "basis", "complement", "offset")
 INDICES = ("cluster", "cluster_test")
 COUNTS = ("dim", "codimension")
 NUMBERS = ("radius", "coherence", "noise")
-NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image")
+TEXTS = ("y", "y_test", "names")  # which may be texts
+NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names")
 Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
 class File(GivenSet):
-    """The examples of a .npz, .csv or .pt file at `path`.
+    """The examples of a .npz, .pt, .csv or .parquet file at `path`, or of a folder of pictures with one for each class.
 
-    `label` is the label column of a .csv, by name or by position; `header` says whether it has names in its first line
-    (None: look). `classes` keeps two labels and calls them -1 and +1.
+    `label` is the label column of a table, by name or by position; `header` says whether a .csv has names in its first
+    line (None: look). `classes` keeps two labels and calls them -1 and +1.
     """
 
     name: ClassVar = "file"
 
-    path: str | Path = field(metadata=option("The .npz, .csv or .pt file."))
+    path: str | Path = field(metadata=option(f"The data: {KINDS_OF_DATA}."))
     label: str | int = field(
         default=-1,
         metadata=option(
-            "The .csv's label column, by name or number from 0 (-1: the last).",
+            "The table's label column, by name or number from 0 (-1: the last).",
             kind=str,
             read=lambda text, given: int(text) if text.lstrip("-").isdigit() else text,
         ),
@@ -50,18 +54,23 @@ class File(GivenSet):
     classes: tuple[int, int] | tuple[str, str] | None = field(default=None, metadata=CLASSES)
 
     def load(self) -> Data:
-        path = existing(self.path)
-        suffix = path.suffix.lower()
+        path = Path(self.path)
+        if path.is_dir():
+            return _named(path, lambda: self._chosen(picture_folder(path)))
+        suffix = existing(path).suffix.lower()
         if suffix == ".csv":
-            return _named(path, lambda: _from_table(path, self))
-        require(suffix in READERS, f"{path}: the suffix is {suffix!r}; .npz, .csv and .pt are read")
-        data = _named(path, lambda: data_from(READERS[suffix](path)))
-        classes = self.classes
-        return data if classes is None else _named(path, lambda: two_classes(data, _numbers(classes)))
+            return _named(path, lambda: Data(*read_csv(path, self.label, self.header, self.classes)))
+        if suffix == ".parquet":
+            return _named(path, lambda: self._chosen(Data(*read_parquet(path, self.label))))
+        require(suffix in READERS, f"{path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
+        return _named(path, lambda: self._chosen(data_from(READERS[suffix](path))))
+
+    def _chosen(self, data: Data) -> Data:
+        return data if self.classes is None else two_classes(data, _numbers(data.truth.names, self.classes))
 
 
 def load_data(path: str | Path) -> Data:
-    """Data from a .npz, .csv (label in the last column) or .pt file."""
+    """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures."""
     return File(path).load()
 
 
@@ -78,10 +87,8 @@ def data_from(arrays: Arrays) -> Data:
     """Data from named arrays of numbers."""
     for name in ("X", "y"):
         require(name in arrays, f"array '{name}' is missing; X (examples, features) and y (labels) are needed")
-    X, y, X_test, y_test = (_tensor(arrays, name) for name in EXAMPLES)
-    assert X is not None
-    assert y is not None
     try:
+        X, y, X_test, y_test = (arrays.get(name) for name in EXAMPLES)
         return Data(X, y, X_test, y_test, truth_from(arrays))
     except InputError as error:
         raise InputError(f"array {error}") from None
@@ -97,6 +104,10 @@ def truth_from(arrays: Arrays) -> Truth:
         shaped = image.ndim == 1 and bool((image > 0).all())
         require(shaped, "image must be the shape of one example, such as [28, 28]")
         known["image"] = tuple(image.tolist())
+    if "names" in arrays:
+        texts = arrays["names"].ndim == 1 and arrays["names"].dtype.kind == "U"
+        require(texts, "names must be a list of texts")
+        known["names"] = tuple(arrays["names"].tolist())
     for name in ("basis", "complement"):
         _check_orthonormal(name, known[name])
     return Truth(**known)
@@ -169,7 +180,7 @@ def _named(path: Path, read: Callable[[], Data]) -> Data:
 
 
 def _read_npz(path: Path) -> Arrays:
-    return read_npz(path, NAMES)
+    return read_npz(path, NAMES, TEXTS)
 
 
 def _read_pt(path: Path) -> Arrays:
@@ -199,13 +210,11 @@ def _plain(name: str, value: Any, storages: Storages) -> np.ndarray:
 READERS: dict[str, Callable[[Path], Arrays]] = {".npz": _read_npz, ".pt": _read_pt}
 
 
-def _numbers(classes: tuple[Any, Any]) -> tuple[int, int]:
+def _numbers(names: tuple[str, ...] | None, classes: tuple[Any, Any]) -> tuple[int, int]:
+    """By their names, where they have names."""
     try:
-        return int(classes[0]), int(classes[1])
+        low, high = (names.index(str(each)) if names and str(each) in names else int(each) for each in classes)
     except ValueError:
-        raise InputError(f"classes is {classes!r}; the labels are numbers here") from None
-
-
-def _from_table(path: Path, file: File) -> Data:
-    X, y = read_csv(path, file.label, file.header, file.classes)
-    return Data(X, y)
+        known = "numbers" if names is None else ", ".join(names[:10])
+        raise InputError(f"classes is {classes!r}; the labels are {known} here") from None
+    return low, high

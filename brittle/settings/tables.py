@@ -19,8 +19,8 @@ Row = tuple[int, list[str]]  # line number in the file, cells
 
 def read_csv(
     path: Path, label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
-) -> tuple[Tensor, Tensor]:
-    """X and y. Labels that are not numbers are numbered in alphabetical order; two of them become -1 and +1."""
+) -> tuple[Tensor, Tensor | list[str]]:
+    """X and y: numbers where all labels are, otherwise texts."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return _read(_rows(stream), label, header, classes)
@@ -34,7 +34,7 @@ def read_csv(
 
 def _read(
     rows: Iterator[Row], label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | list[str]]:
     """Row by row: a table is held as numbers, 8 bytes for each, and never as text."""
     first = next(rows, None)
     if first is None:
@@ -42,7 +42,7 @@ def _read(
     width = len(first[1])
     require(width >= 2, f"line {first[0]} has {width} column; features and a label are needed")
     named = _has_header(first[1], label, width) if header is None else header
-    column = _column(label, first[1] if named else None, width)
+    column = label_column(label, first[1] if named else None, width)
     numbers, labels = array("d"), []
     words: dict[str, str] = {}  # every label is kept once
     for row in rows if named else chain([first], rows):
@@ -85,7 +85,8 @@ def _has_header(cells: list[str], label: str | int, width: int) -> bool:
     return any(_number(cell) is None for place, cell in enumerate(cells) if place != column)
 
 
-def _column(label: str | int, names: list[str] | None, width: int) -> int:
+def label_column(label: str | int, names: list[str] | None, width: int) -> int:
+    """Its place, from its name or number."""
     if isinstance(label, int):
         require(-width <= label < width, f"label is {label}; the columns are numbered from 0 to {width - 1}")
         return label % width
@@ -119,15 +120,15 @@ def _number(cell: str) -> float | None:
         return None
 
 
-def _labelled(X: Tensor, labels: list[str], classes: tuple[int, int] | tuple[str, str] | None) -> tuple[Tensor, Tensor]:
+def _labelled(
+    X: Tensor, labels: list[str], classes: tuple[int, int] | tuple[str, str] | None
+) -> tuple[Tensor, Tensor | list[str]]:
     if classes is not None:
         return _two_labels(X, labels, [str(label) for label in classes])
     numbers = [_number(label) for label in labels]
     if all(number is not None for number in numbers):
         return X, torch.tensor(numbers, dtype=torch.float64)
-    words = {label: number for number, label in enumerate(sorted(set(labels)))}
-    y = torch.tensor([words[label] for label in labels])
-    return X, (2 * y - 1 if len(words) == 2 else y)
+    return X, labels
 
 
 def _two_labels(X: Tensor, labels: list[str], classes: list[str]) -> tuple[Tensor, Tensor]:

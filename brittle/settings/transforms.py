@@ -29,12 +29,17 @@ def two_classes(data: Data, classes: tuple[int, int]) -> Data:
     for label in classes:
         held = bool((data.y == label).any())
         require(held, f"there are no examples of the class {label}; there are {_shown(data.y)}")
-    data = data.take((data.y == low) | (data.y == high))
+    data = _called(data.take((data.y == low) | (data.y == high)), low, high)
     signs = _signs(data.y, high)
     if data.X_test is None:
         return replace(data, y=signs)
     data = data.take_test((data.test.y == low) | (data.test.y == high))
     return replace(data, y=signs, y_test=_signs(data.test.y, high))
+
+
+def _called(data: Data, low: int, high: int) -> Data:
+    names = data.truth.names
+    return data if names is None else replace(data, truth=replace(data.truth, names=(names[low], names[high])))
 
 
 def _signs(y: Tensor, high: int) -> Tensor:
@@ -126,4 +131,4 @@ def _covariance(centred: Tensor) -> Tensor:
 
 def _mapped(data: Data, change: Callable[[Tensor], Tensor], truth: Truth) -> Data:
     X_test = None if data.X_test is None else change(data.X_test)
-    return Data(change(data.X), data.y, X_test, data.y_test, truth)
+    return Data(change(data.X), data.y, X_test, data.y_test, replace(truth, names=data.truth.names))

@@ -7,14 +7,15 @@ from typing import Any, ClassVar, Generic, TypeVar, overload
 
 from torch import Generator, nn
 
+from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.ending import Ending
 from brittle.common.errors import require
 from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
-from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
+from brittle.networks.estimators import Estimator
 from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
@@ -80,7 +81,7 @@ class Regime(ABC):
     def train(
         self,
         network: Given,
-        data: Data,
+        data: Holder,
         rng: Generator | None = None,
         *,
         watch: Watch = silent,
@@ -91,8 +92,8 @@ class Regime(ABC):
     @overload
     def train(
         self,
-        network: nn.Module,
-        data: Data,
+        network: nn.Module | Estimator,
+        data: Holder,
         rng: Generator | None = None,
         *,
         watch: Watch = silent,
@@ -102,8 +103,8 @@ class Regime(ABC):
 
     def train(
         self,
-        network: Network | nn.Module,
-        data: Data,
+        network: Model,
+        data: Holder,
         rng: Generator | None = None,
         *,
         watch: Watch = silent,
@@ -115,7 +116,7 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
-        network = as_network(network)
+        network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network
             run = self.begin(network, data, rng)

@@ -3,6 +3,7 @@
 import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ FEW = ("melamed2023/R3.1", "melamed2023/R3.1-printed", "melamed2023/B.1")
 @pytest.fixture
 def few(monkeypatch):
     """`check all` on three theorems."""
-    monkeypatch.setattr("brittle.cli.check.THEOREMS", {identity: THEOREMS[identity] for identity in FEW})
+    monkeypatch.setattr("brittle.cli.checking.THEOREMS", {identity: THEOREMS[identity] for identity in FEW})
 
 
 @pytest.fixture
@@ -122,7 +123,10 @@ def test_your_own_files(files, capsys):
         (["brittle.theorems.melamed2023.gradient:WithDecay"], "has no id"),
     ],
 )
-def test_mistakes_end_in_one_line(arguments, message, capsys):
+def test_mistakes_end_in_one_line(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("net.npz", "x.npz", "y.npz"):
+        Path(name).touch()
     assert main(["check", *arguments]) == 2
     err = capsys.readouterr().err
     assert message in err

@@ -41,7 +41,7 @@ def commands():
 
 def taking() -> set[str]:
     """The commands that take a network from a file."""
-    return {path.stem for path in FILES if {"NetworkFile", "NetworkArgument"} & names(path)} - {"models"}
+    return {path.stem for path in FILES if {"NetworkFile", "NetworkArgument"} & names(path)} & set(COMMANDS)
 
 
 def sharing() -> set[str]:

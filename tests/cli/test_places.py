@@ -141,7 +141,7 @@ def files(rng):
             ["--report", "a.html"],
             "brittle.report.audit_page.write_audit_page",
         ),
-        (["data", "sample", *SPHERE], ["--out", "b.npz"], "brittle.cli.data.save_data"),
+        (["data", "sample", *SPHERE], ["--out", "b.npz"], "brittle.settings.save_data"),
     ],
 )
 def test_a_full_disk_does_not_cost_what_can_be_printed(files, capsys, monkeypatch, command, option, writer):

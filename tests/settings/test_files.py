@@ -208,7 +208,7 @@ def test_what_is_no_data_file_is_refused(name, content, words, tmp_path):
 
 def test_a_file_must_be_there(tmp_path):
     assert "no such file" in complaint(tmp_path / "data.npz")
-    assert "is not a file" in complaint(tmp_path)
+    assert "has no pictures" in complaint(tmp_path)
 
 
 @pytest.mark.parametrize("form", [dict, tuple])

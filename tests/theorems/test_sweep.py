@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.report.sweeps import latex, write_latex
+from brittle.common.latex import latex
+from brittle.report.sweeps import write_latex
 from brittle.theorems import Outcome, check_default, find, sweep
 from brittle.theorems.sweeps import combinations, violated
 

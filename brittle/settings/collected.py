@@ -1,0 +1,109 @@
+"""Whatever holds examples with labels, as data: arrays, pairs, tables with a label column, PyTorch's data sets."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
+
+from brittle.common.errors import InputError, require, required
+from brittle.settings.arrays import Examples, Labels
+from brittle.settings.base import Data
+from brittle.settings.checks import LARGEST_SAMPLE_BYTES
+
+ROWS_AT_ONCE = 256
+
+
+def as_data(X: Data | Examples, y: Labels | str | None = None) -> Data:
+    """Data as they are; examples X with labels y (of a table the name of its label column), or the pair (X, y); a torch
+    `Dataset` or `DataLoader` of such pairs, each example of which is taken once.
+    """
+    if isinstance(X, Data):
+        require(y is None, "y is given beside a Data, which has labels of its own: leave it out")
+        return X
+    return Data(*paired(X, y))
+
+
+def paired(X: Examples, y: Labels | str | None) -> tuple[Examples, Labels]:
+    """Examples and labels, from whatever `as_data` takes."""
+    if isinstance(X, Dataset | DataLoader):
+        require(y is None, f"y is given beside a {type(X).__name__}, which has labels of its own: leave it out")
+        return _collected(X)
+    if isinstance(X, tuple) and len(X) == 2 and y is None:
+        X, y = X
+    if isinstance(y, str):
+        return _divided(X, y)
+    return X, required(y, "y is missing: give the labels of the examples, or data that have them")
+
+
+def _divided(table: Any, label: str) -> tuple[Any, Any]:
+    """The columns of a table but one, and that one."""
+    named = hasattr(table, "columns") and hasattr(table, "drop")
+    require(named, f"y is {label!r}, and X has no columns with names: give the labels themselves")
+    columns = [str(each) for each in table.columns]
+    require(label in columns, f"y is {label!r}; the columns are {', '.join(columns[:10])}")
+    return table.drop(columns=[label]), table[label]
+
+
+def _collected(source: Any) -> tuple[Tensor, Tensor | list[str]]:
+    """All examples and labels, as long as there is room for them."""
+    X, y, size = [], [], 0
+    for batch in _batches(source):
+        rows, labels = _pair(batch)
+        size += 8 * rows.numel()
+        fits = size <= LARGEST_SAMPLE_BYTES
+        require(fits, f"the data take more than {LARGEST_SAMPLE_BYTES / 2**30:.3g} GiB of memory; give a subset")
+        X.append(rows)
+        y.append(labels)
+    require(bool(X), f"the {type(source).__name__} has no examples; at least one is needed")
+    same = len({rows.shape[1:] for rows in X}) == 1
+    require(same, "the examples differ in shape; all of one shape are needed")
+    numbers = [labels for labels in y if isinstance(labels, Tensor)]
+    if len(numbers) == len(y):
+        return torch.cat(X), torch.cat(numbers)
+    return torch.cat(X), [str(label) for labels in y for label in labels]
+
+
+def _batches(source: Any) -> Iterable[Any]:
+    """A loader's own batches; where it goes through a whole data set, in the order of that, shuffled or not."""
+    if isinstance(source, DataLoader):
+        if not _takes_everything(source):
+            return source
+        return DataLoader(source.dataset, batch_size=source.batch_size or ROWS_AT_ONCE, collate_fn=source.collate_fn)
+    return DataLoader(source, batch_size=ROWS_AT_ONCE, collate_fn=_stacked)
+
+
+def _takes_everything(loader: DataLoader[Any]) -> bool:
+    if isinstance(loader.dataset, IterableDataset) or loader.batch_size is None:
+        return False
+    sampler = loader.sampler
+    known = loader.dataset  # `sampler.data_source` is what it was made for
+    plain = type(sampler) in (SequentialSampler, RandomSampler) and getattr(sampler, "data_source", None) is known
+    return plain and not getattr(sampler, "replacement", False) and len(sampler) == len(known)  # type: ignore[arg-type]
+
+
+def _stacked(items: list[Any]) -> tuple[Any, Any]:
+    """Examples of any kind that numpy understands, pictures of Pillow among them."""
+    try:
+        X, y = zip(*((item[0], item[1]) for item in items), strict=True)
+        return torch.stack([_row(each) for each in X]), _labels(y)
+    except (TypeError, KeyError, IndexError, ValueError, RuntimeError) as error:
+        reason = str(error).partition("\n")[0][:160]
+        raise InputError(f"the data set must give pairs (example, label) of one shape ({reason})") from None
+
+
+def _row(example: Any) -> Tensor:
+    return example if isinstance(example, Tensor) else torch.from_numpy(np.array(example))
+
+
+def _labels(y: tuple[Any, ...]) -> Tensor | list[str]:
+    return list(y) if all(isinstance(each, str) for each in y) else torch.stack([torch.as_tensor(each) for each in y])
+
+
+def _pair(batch: Any) -> tuple[Tensor, Tensor | list[str]]:
+    paired = isinstance(batch, list | tuple) and len(batch) == 2 and isinstance(batch[0], Tensor)
+    require(paired, f"a batch is a {type(batch).__name__}; the pair (examples, labels) is needed")
+    X, y = batch
+    return X, y if isinstance(y, Tensor) else list(y)
