@@ -38,7 +38,8 @@ class Comparison(Result):
     @property
     def holds(self) -> bool:
         """Whether the value is on its side of the threshold, up to the tolerance; a NaN never is."""
-        return self.slack >= -self.tolerance * max(1.0, abs(self.threshold))
+        allowed = self.tolerance * max(1.0, abs(self.threshold)) if self.tolerance else 0.0  # 0·∞ would be no number
+        return self.slack >= -allowed
 
     def content(self) -> dict[str, Any]:
         """The fields, with `slack` and `holds`."""

@@ -332,3 +332,10 @@ def test_data_alone_are_compared_with_what_each_statement_supposes_of_data():
         identity for identity, theorem in THEOREMS.items() if not check_data(theorem, sets[theorem.paper]).hypotheses
     }
     assert silent == ABOUT_NETWORKS_ALONE
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1e-9])
+def test_an_infinite_threshold_is_one(tolerance):
+    assert at_most("n", 5, math.inf, tolerance).holds
+    assert not at_least("n", 5, math.inf).holds
+    assert not at_most("n", math.nan, math.inf, tolerance).holds

@@ -16,13 +16,14 @@ from torch import Generator, Tensor
 from brittle.common.errors import required
 from brittle.settings import Clusters, Data
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.claims import ClusterClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, fresh
 from brittle.theorems.frei2023.instances import cluster_data, examples_needed
-from brittle.theorems.frei2023.lemmas import FreshLemma, KKTLemma
+from brittle.theorems.frei2023.lemmas import FreshLemma
 from brittle.theorems.frei2023.properties import PROPERTIES, ordinary, p4, p5, p6
 from brittle.theorems.frei2023.remarks import CLUSTERS
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import RADIUS_TOLERANCE
+from brittle.theorems.kkt_proof import RADIUS_TOLERANCE, AtKKTPoint
 from brittle.theorems.solved import kkt_network
 from brittle.theorems.witness import Witness
 
@@ -116,12 +117,13 @@ class NoisierConstants(ClusterConstants):
 
 
 @dataclass(frozen=True)
-class MoreNoise(KKTLemma, id="frei2023/more-noise"):
+class MoreNoise(ClusterClaim, AtKKTPoint, id="frei2023/more-noise"):
     """Lemmas A.10-A.12 with `NoisierConstants`.
 
     A.10 uses <x_i, x_l> ≥ d - Δ within a cluster and |<x_i, x_l>| ≤ p + Δ across; A.11 the largest ‖x_i‖². The margin
     is then (1-c'/(1-2c'))(d-Δ+1)/((1+2σ²)d+Δ+1) - 2c'/(1-2c') with c' ≈ 4kσ² ln(d)/√d: positive while 16kσ⁴ ln d is
-    below √d about, which is the paper's Õ(d^{1/8}). `examples` are drawn, `noise` is σ.
+    below √d about, which is the paper's Õ(d^{1/8}). `examples` are drawn, `noise` is σ;
+    `kkt_tolerance` is the largest relative residual of a KKT point.
     """
 
     claim: ClassVar = "σ up to Õ(d^{1/8}) at k = Õ(1), p = Õ(√d): the KKT network still classifies fresh examples"
@@ -131,6 +133,7 @@ class MoreNoise(KKTLemma, id="frei2023/more-noise"):
     dim: int = 10**12
     noise: float = 3.0
     examples: int = 40
+    kkt_tolerance: float = 1e-6
 
     def numbers(self, instance: Instance) -> NoisierConstants:
         """With this Δ."""
@@ -180,24 +183,25 @@ def largest(values: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class LeftOut(KKTLemma, id="frei2023/tight"):
+class LeftOut(ClusterClaim, AtKKTPoint, id="frei2023/tight"):
     """Where a cluster has no example, every input at its fresh examples comes from the other clusters: by Lemma A.10
     |N(x)| ≤ c'/(1-2c') ≤ 1/8 there, whatever label the cluster has, while 1 is the margin on the examples. Half of the
     two labellings are wrong, so that fewer than k examples cannot do.
 
-    `clusters` are drawn, of which the first is left out.
+    `clusters` are drawn, of which the first is left out; `kkt_tolerance` is the largest residual of a KKT point.
     """
 
     claim: ClassVar = "n = Ω(k) is needed: on a cluster without an example |N(x)| ≤ c'/(1-2c'), whatever its label is"
-    properties: ClassVar = (p4, p5)
-
     dim: int = 3000
     clusters: int = 4
     noise: float = 1 / math.sqrt(3000)
+    kkt_tolerance: float = 1e-6
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().about_data(instance)
         groups = self.groups(instance)
+        yield from p4(groups)
+        yield from p5(groups)
         empty = torch.bincount(groups.cluster, minlength=len(groups)) == 0
         yield at_least("clusters without an example", int(empty.sum()), 1)
         yield at_least("ordinary fresh examples of one", len(self._strangers(instance)), 1)
