@@ -58,7 +58,8 @@ class Costs:
         """One branch of the exact certificate, for one rival of one example."""
         if len(self.widths) == 1:
             return 0.1 + 2e-10 * self.widths[0] ** 2 * self.columns
-        return 0.3 + 4e-8 * (min(self.columns, self.widths[0]) + sum(self.widths)) ** 3
+        unknowns = min(self.columns, self.widths[0]) + sum(self.widths)
+        return 0.03 + max(2.5e-5 * unknowns**2, 1e-8 * unknowns**3)
 
 
 def operations(network: Network) -> float:

@@ -21,6 +21,7 @@ from brittle.settings import Data
 
 AT_ONCE = 16  # examples between two looks at the clock
 PATIENCE = 5  # seconds of the clock for one of computing, beside other processes
+DUAL = 0.8  # of the work, at most, before branch and bound begins
 GAP = 1e-4  # at which an enclosure counts as exact
 
 
@@ -72,16 +73,16 @@ class Subject(NamedTuple):
 
 
 def certify(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
-    """The dual bound for all examples, or for as many first ones as half of the work pays for.
+    """The dual bound for all examples, or for as many first ones as DUAL of the work pays for, the same for all.
 
-    All subjects get the same ones. Then branch and bound with what is left, in equal parts; what one subject leaves unused goes to those after it. None
+    Then branch and bound with what is left, in equal parts; what one subject leaves unused goes to those after it. None
     for a foreign module, and where not one example can be afforded.
     """
     layered = [subject for subject in subjects if isinstance(subject.network, Layered)]
     if not layered:
         return [None] * len(subjects)
     work = sum(Costs.of(subject.network).dual() for subject in layered)
-    count = min(budget.grant(0.5 * budget.left).steps(work), *(len(subject.flips) for subject in layered))
+    count = min(budget.grant(DUAL * budget.left).steps(work), *(len(subject.flips) for subject in layered))
     first = [dual_bounds(subject, data, count, budget) for subject in subjects]
     found: list[Certified | None] = []
     for place, (subject, known) in enumerate(zip(subjects, first, strict=True)):

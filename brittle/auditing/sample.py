@@ -11,28 +11,13 @@ LEVEL = 0.95  # of the intervals
 
 
 def drawn(y: Tensor, count: int, rng: Generator) -> Tensor:
-    """Rows of `count` examples: of every label its share, in an order without pattern."""
+    """Rows of `count` random examples, of every label its share to within one; fewer are the first ones of more."""
     order = torch.randperm(len(y), generator=rng)
-    if count >= len(y):
-        return order
-    labels = y[order]
-    kept = [order[labels == label][:share] for label, share in shares(y, count).items()]
-    rows = torch.cat(kept)
-    return rows[torch.randperm(len(rows), generator=rng)]
-
-
-def shares(y: Tensor, count: int) -> dict[float, int]:
-    """How many of each label, by the largest remainders; one at least of each, as long as there are enough."""
-    labels, sizes = torch.unique(y, return_counts=True)
-    parts = count * sizes.double() / len(y)
-    whole = parts.floor().long()
-    if count >= len(labels):
-        whole = whole.clamp_min(1)
-    while int(whole.sum()) != count:
-        more = int(whole.sum()) < count
-        gaps = (parts - whole) if more else torch.where(whole > 1, whole - parts, -math.inf)
-        whole[gaps.argmax()] += 1 if more else -1
-    return {float(label): int(size) for label, size in zip(labels, whole, strict=True)}
+    turns = torch.empty(len(y), dtype=torch.float64)
+    for label in torch.unique(y):
+        own = y[order] == label
+        turns[own] = (torch.arange(int(own.sum()), dtype=torch.float64) + 0.5) / int(own.sum())
+    return order[turns.argsort(stable=True)[:count]]
 
 
 def audited(data: Data, held_out: bool) -> Data:
