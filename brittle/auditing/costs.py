@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from brittle.networks import Layered, Network, TwoLayer
 
-RATE = 1e10  # floating-point operations per second in products of matrices
+RATE = 2e10  # floating-point operations per second in products of matrices
 CALL = 1e-3  # a pass through a network, however small
 SINGULAR = 1.5e-9  # of the larger side times the square of the smaller, for singular values and vectors
 BYTES = 5e8  # read and hashed per second
@@ -51,13 +51,13 @@ class Costs:
     def dual(self) -> float:
         """The dual bound of one example."""
         if len(self.widths) == 1:
-            return self.rivals * (0.015 + 2.5e-10 * self.widths[0] ** 2 * self.columns)
+            return self.rivals * (0.03 + 6e-10 * self.widths[0] ** 2 * self.columns)
         return 0.03 * len(self.widths) + 1e-4 * sum(self.widths) + 6e-7 * self.operations
 
     def branch(self) -> float:
         """One branch of the exact certificate, for one rival of one example."""
         if len(self.widths) == 1:
-            return 0.1 + 2e-10 * self.widths[0] ** 2 * self.columns
+            return 0.05 + 8e-10 * self.widths[0] ** 2 * self.columns
         unknowns = min(self.columns, self.widths[0]) + sum(self.widths)
         return 0.03 + max(2.5e-5 * unknowns**2, 1e-8 * unknowns**3)
 

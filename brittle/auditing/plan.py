@@ -11,6 +11,7 @@ from brittle.settings import Data
 # Shares of the budget. What a part leaves unspent goes to those after it, and in the end to the proofs.
 GEOMETRY, ATTACKS, THEOREMS, REMEDIES, PROOFS = 0.10, 0.25, 0.10, 0.40, 0.15
 MEASURING = 0.5  # of the remedies' share: attacks on what they made
+TRAINS = 100  # gradients that a remedy needs to have any effect: where they are too dear, their share buys examples
 FEWEST = 6  # examples: an interval for the median needs as many
 LARGEST_GRAM = 10_000  # examples whose pairwise products the theorems may ask for: 800 MB
 LARGEST_KKT = 5_000_000  # examples times width for which the distance from a KKT point is measured
@@ -40,16 +41,19 @@ class Plan(Result):
     def of(cls, network: Network, data: Data, available: int, budget: float, wanted: int, remedies: int) -> "Plan":
         """`available` examples may be audited, `wanted` is how many of them at most."""
         cost, most = Costs.of(network), min(wanted, available)
-        once = cost.attack() + 2 * cost.attack(rank=min(len(data), data.columns)) + 4 * cost.ray()
-        affordable = ATTACKS * budget / once
-        if remedies:
-            affordable = min(affordable, MEASURING * REMEDIES * budget / remedies / cost.attack())
+        rows = cls._rows(data, budget)
+        once = cost.attack() + 2 * cost.attack(rank=min(rows, data.columns)) + 4 * cost.ray()
+        if remedies and TRAINS * cost.gradient(len(data)) <= REMEDIES * budget / remedies:
+            again = MEASURING * REMEDIES * budget / remedies
+            affordable = min(ATTACKS * budget / once, again / cost.attack())
+        else:
+            affordable = (ATTACKS + MEASURING * REMEDIES) * budget / once
         width = network.width if isinstance(network, TwoLayer) else 0
         kkt = 20 * len(data) * width * data.columns / RATE <= THEOREMS * budget
         return cls(
             budget=budget,
             examples=max(min(FEWEST, most), min(most, int(affordable))),
-            geometry_rows=cls._rows(data, budget),
+            geometry_rows=rows,
             paired=max(2, min(MOST_PAIRED, len(data), int((0.02 * budget * RATE / data.columns) ** 0.5))),
             theorems=len(data) <= LARGEST_GRAM and theorem_work(data) <= THEOREMS * budget,
             kkt=kkt and 0 < len(data) * width <= LARGEST_KKT,

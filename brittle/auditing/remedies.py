@@ -3,6 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import torch
@@ -51,10 +52,19 @@ class Patient:
         """The same as it is."""
         return Logistic().total(self.network.margins(self.data.X, self.data.y).double())
 
+    @cached_property
+    def accuracy(self) -> float:
+        """On the training examples."""
+        return self.network.accuracy(self.data.X, self.data.y)
+
+    @cached_property
+    def judged_accuracy(self) -> float:
+        """On the examples that judge a remedy: the held-out ones, where there are any."""
+        return judged_accuracy(self.network, self.data)
+
     def kept_by(self, network: Network) -> bool:
         """Whether another network is about as accurate on the training examples."""
-        accuracies = [each.accuracy(self.data.X, self.data.y) for each in (self.network, network)]
-        return accuracies[1] >= accuracies[0] - TOLERANCE
+        return network.accuracy(self.data.X, self.data.y) >= self.accuracy - TOLERANCE
 
     @property
     def gradient_work(self) -> float:
@@ -200,6 +210,12 @@ class AdversarialTraining(Remedy):
 
 
 PARTS = by_name((RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining))
+
+
+def judged_accuracy(network: Network, data: Data) -> float:
+    """On the held-out examples, or on those trained on where there are no others."""
+    judges = data if data.X_test is None else data.test
+    return network.accuracy(judges.X, judges.y)
 
 
 def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:

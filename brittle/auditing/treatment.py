@@ -11,7 +11,7 @@ from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
 from brittle.auditing.proofs import Certified, Subject
-from brittle.auditing.remedies import TOLERANCE, Patient, Remedy
+from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
@@ -81,12 +81,12 @@ class Case(NamedTuple):
 def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Case:
     """The remedy applied, and the `audited` examples attacked again."""
     begun, judge = time.perf_counter(), judged_on(patient.data)
-    before, after = _accuracy(patient.network, patient.data), float("nan")
+    before, after = patient.judged_accuracy, float("nan")
     try:
         training = budget.grant(TRAINING_SHARE * budget.left)
         treated = remedy.apply(patient, rng, training).to(torch.float64)
         require(not budget.late, "the time was up before it was finished")
-        after = _accuracy(treated, patient.data)
+        after = judged_accuracy(treated, patient.data)
         fair = after >= before - TOLERANCE
         require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
         radii, flips = _measured(treated, audited, rng, budget)
@@ -126,11 +126,6 @@ def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -
 def judged_on(data: Data) -> str:
     """Which examples judge the accuracy of a remedy."""
     return "training" if data.X_test is None else "held-out"
-
-
-def _accuracy(network: Network, data: Data) -> float:
-    judges = data if data.X_test is None else data.test
-    return network.accuracy(judges.X, judges.y)
 
 
 def best(treatments: tuple[Treatment, ...]) -> Treatment | None:

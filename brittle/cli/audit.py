@@ -67,7 +67,8 @@ def run(
         network, examined, title = _subject(model, data, rng)
         options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": chosen}
         if plan:
-            return emit(planned(network, examined, **options).to_json(), json)
+            emit(planned(network, examined, **options).to_json(), json)
+            return
         found = audit(
             network,
             examined,
