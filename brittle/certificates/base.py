@@ -94,8 +94,7 @@ class Certificate(ABC):
         double = _double(network if isinstance(network, Network) else as_network(network))
         double.check(data.X, data.y)
         _require_finite(double)
-        longest = max(1.0, float(lengths(data.X).max()))
-        cap = min(100 * longest, LONGEST) if cap is None else cap
+        cap = default_cap(data) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()
         flips = (attack or MinimumNorm()).run(double, data, bounds=bounds, rng=rng).perturbations
@@ -138,6 +137,11 @@ class Certificate(ABC):
         )
         times, nodes = torch.tensor(seconds, dtype=torch.float64), torch.tensor([each.nodes for each in enclosures])
         return Bounds(lower, upper, exact, times, status, self.name, cap, flips, reasons, nodes)
+
+
+def default_cap(data: Data) -> float:
+    """100 times the longest example: where nobody says otherwise, nobody asks farther."""
+    return min(100 * max(1.0, float(lengths(data.X).max())), LONGEST)
 
 
 def _examples(network: Network, data: Data, box: Box | None) -> list[Example]:
