@@ -1,9 +1,10 @@
 """The verdict on one network; its function is `brittle.audit` as well."""
 
 from brittle.auditing.budget import Budget
+from brittle.auditing.costs import gradient_work
 from brittle.auditing.plan import Plan
 from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.run import Audit, audit, planned
 from brittle.auditing.treatment import Treatment
 
-__all__ = ["PARTS", "Audit", "Budget", "Patient", "Plan", "Remedy", "Treatment", "audit", "planned"]
+__all__ = ["PARTS", "Audit", "Budget", "Patient", "Plan", "Remedy", "Treatment", "audit", "gradient_work", "planned"]

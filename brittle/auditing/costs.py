@@ -10,6 +10,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from brittle.networks import Layered, Network, TwoLayer
+from brittle.settings import Data
 
 RATE = 2e10  # floating-point operations per second in products of matrices
 CALL = 1e-3  # a pass through a network, however small
@@ -60,6 +61,11 @@ class Costs:
             return 0.05 + 8e-10 * self.widths[0] ** 2 * self.columns
         unknowns = min(self.columns, self.widths[0]) + sum(self.widths)
         return 0.03 + max(2.5e-5 * unknowns**2, 1e-8 * unknowns**3)
+
+
+def gradient_work(network: Network, data: Data) -> float:
+    """What one gradient of the loss on all examples costs, in the unit of a budget."""
+    return Costs.of(network).gradient(len(data))
 
 
 def operations(network: Network) -> float:

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.auditing.budget import Budget
-from brittle.auditing.costs import RATE, Costs
+from brittle.auditing.costs import RATE, gradient_work
 from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive, required
@@ -69,7 +69,7 @@ class Patient:
     @property
     def gradient_work(self) -> float:
         """What one gradient on all examples costs, in the unit of a budget."""
-        return Costs.of(self.network).gradient(len(self.data))
+        return gradient_work(self.network, self.data)
 
 
 class Remedy(ABC):
