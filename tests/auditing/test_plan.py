@@ -115,9 +115,10 @@ def test_large_data_and_networks_are_planned_for_what_they_cost():
     small, wide = (Plan.of(PyTorch().draw(500, width, rng), data, 600, 10.0, 200, 5) for width in (10, 2000))
     assert small.examples > 50 > wide.examples >= 6
     assert small.kkt
-    assert not wide.kkt
     assert small.theorems
-    assert not Plan.of(PyTorch().draw(500, 10, rng), data, 600, 0.1, 200, 5).theorems
+    poor = Plan.of(PyTorch().draw(500, 2000, rng), data, 600, 0.1, 200, 5)
+    assert not poor.kkt
+    assert not poor.theorems
     assert spectrum(largest_spectrum(50_000, 3072, 6.0), 3072) <= 6.0
     assert largest_spectrum(50_000, 3072, 1e9) == 50_000
 
