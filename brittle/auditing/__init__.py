@@ -1,9 +1,23 @@
 """The verdict on one network; its function is `brittle.audit` as well."""
 
 from brittle.auditing.budget import Budget
+from brittle.auditing.costs import gradient_work
+from brittle.auditing.plan import Plan
+from brittle.auditing.proofs import certifiable
 from brittle.auditing.remedies import PARTS, Patient, Remedy
-from brittle.auditing.run import Audit, audit
+from brittle.auditing.run import Audit, audit, planned
 from brittle.auditing.treatment import Treatment
-from brittle.auditing.vulnerability import certifiable
 
-__all__ = ["PARTS", "Audit", "Budget", "Patient", "Remedy", "Treatment", "audit", "certifiable"]
+__all__ = [
+    "PARTS",
+    "Audit",
+    "Budget",
+    "Patient",
+    "Plan",
+    "Remedy",
+    "Treatment",
+    "audit",
+    "certifiable",
+    "gradient_work",
+    "planned",
+]

@@ -38,14 +38,14 @@ class TheoremRow(Result):
     predicted: tuple[Comparison, ...]
 
 
-def applicable(instance: Instance, budget: Budget) -> tuple[tuple[TheoremRow, ...], bool]:
-    """One row per statement, those that apply first, and whether all of them were reached in time."""
+def applicable(instance: Instance, budget: Budget) -> tuple[TheoremRow, ...]:
+    """One row per statement, those that apply first; fewer rows where the hard stop came first."""
     rows: list[TheoremRow] = []
     for name in HEADLINES:
-        if budget.left <= 0:
-            return tuple(rows), False
+        if budget.late:
+            break
         rows.append(_row(find(name), instance))
-    return tuple(sorted(rows, key=lambda row: not row.applies)), True
+    return tuple(sorted(rows, key=lambda row: not row.applies))
 
 
 def _row(theorem: Theorem, instance: Instance) -> TheoremRow:

@@ -1,53 +1,78 @@
-"""A number of seconds, shared among the parts of an audit."""
+"""Work, counted in seconds of a nominal machine: what a budget buys depends on sizes alone, never on the clock."""
 
+import math
 import time
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from torch import Tensor, arange
+from brittle.common.errors import require, require_positive
+from brittle.training import Steps
+from brittle.training.stops import Limit, Look
 
-from brittle.common.errors import require_positive
-
-FIRST_BATCH = 4
-Part = TypeVar("Part")
+LATEST = 2.0  # times the budget, in seconds of computing: here the clock ends what the count of work did not
 
 
 @dataclass(frozen=True)
+class Deadline(Limit):
+    """Ends a training when this process has computed for so long, whatever other processes do meanwhile."""
+
+    value: float  # of `time.process_time`
+
+    def __str__(self) -> str:
+        return "the hard stop"
+
+    def spent(self, look: Look) -> float:
+        return time.process_time()
+
+
+@dataclass
 class Budget:
-    """`seconds` counted from `begun`, the moment it is made; `share` gives a part of what is left to one job."""
+    """`seconds` of work on the nominal machine of `costs`; what is spent of a grant is spent of the whole.
+
+    `deadline` is the hard stop, on the clock of `time.process_time`; `spent` is the work that was charged so far, and
+    `whole` the budget that this one was granted from, None for the whole itself.
+    """
 
     seconds: float
-    begun: float = field(default_factory=time.perf_counter)
+    deadline: float = math.nan
+    spent: float = 0.0
+    whole: "Budget | None" = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         require_positive("budget", self.seconds)
+        if math.isnan(self.deadline):
+            self.deadline = time.process_time() + LATEST * self.seconds
 
     @property
     def left(self) -> float:
-        return max(0.0, self.seconds - (time.perf_counter() - self.begun))
+        """Work that may still be spent."""
+        return max(0.0, self.seconds - self.spent)
 
     @property
-    def used(self) -> float:
-        return time.perf_counter() - self.begun
+    def late(self) -> bool:
+        """The hard stop has passed: what was cut short depends on the machine."""
+        return self.seconds_left <= 0
 
-    def share(self, part: float) -> "Budget":
-        return Budget(max(self.left * part, 1e-3))
+    @property
+    def seconds_left(self) -> float:
+        """Of computing, until the hard stop."""
+        return self.deadline - time.process_time()
 
+    def grant(self, work: float) -> "Budget":
+        """A part of it for one job; what the job leaves unspent stays here."""
+        return Budget(max(min(work, self.left), 1e-9), self.deadline, whole=self)
 
-def in_batches(work: Callable[[Tensor], Part], count: int, budget: Budget) -> Iterator[tuple[Tensor, Part]]:
-    """Work on rows 0..count-1 in growing batches, as many as fit; the first one is always done.
+    def charge(self, work: float) -> None:
+        """So much work was done."""
+        self.spent += work
+        if self.whole is not None:
+            self.whole.charge(work)
 
-    A batch is as large as the time of those before it allows, so that the budget is kept without knowing the machine.
-    """
-    done, size = 0, FIRST_BATCH
-    while done < count:
-        rows = arange(done, min(count, done + size))
-        begun = time.perf_counter()
-        yield rows, work(rows)
-        done += len(rows)
-        per_row = (time.perf_counter() - begun) / len(rows)
-        affordable = int(0.7 * budget.left / max(per_row, 1e-9))
-        if affordable < 1:
-            return
-        size = min(4 * size, affordable)
+    def steps(self, work: float) -> int:
+        """How many steps of this much work each are left."""
+        return int(self.left / work)
+
+    def stops(self, work: float) -> tuple[Steps, Deadline]:
+        """What ends a training whose steps take this much work each: their number, or at last the clock."""
+        count = self.steps(work)
+        require(count > 0, f"one step of training takes {work:.2g} s of work: give the audit a larger budget")
+        return Steps(count), Deadline(self.deadline)

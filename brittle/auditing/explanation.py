@@ -14,13 +14,13 @@ MOST_OF_IT = 0.9
 
 @dataclass(frozen=True)
 class Explanation(Result):
-    """Shares of squared length, averaged over examples; None where there is nothing to measure.
+    """Shares of squared length, averaged over examples; None where there is nothing to measure, or no known subspace.
 
     `dimension_share_off` is what a random direction would have off the subspace, to compare the others with.
     """
 
-    dimension_share_off: float
-    gradient_share_off: float
+    dimension_share_off: float | None
+    gradient_share_off: float | None
     perturbation_share_off: float | None
     initial_share_of_weights_off: float | None  # how much of the first layer off the subspace is its start, unchanged
     initial_share_of_gradient_off: float | None  # the same for the gradient
@@ -28,16 +28,16 @@ class Explanation(Result):
     neurons: int | None
 
 
-def explain(network: Network, data: Data, basis: Tensor, perturbations: Tensor | None) -> Explanation:
-    """`basis` (columns, r) orthonormal; `perturbations` the smallest ones known, or None."""
+def explain(network: Network, data: Data, basis: Tensor | None, perturbations: Tensor | None) -> Explanation:
+    """`basis` (columns, r) orthonormal and `perturbations` the smallest ones; None where they are not known."""
     gradients = network.margin_gradients(data.X, data.y).double()
     layered = network if isinstance(network, Layered) else None
-    codimension = data.columns - basis.shape[1]
-    initial = _untouched(layered, data, basis) if layered and codimension else (None, None)
+    inside = basis is not None and basis.shape[1] < data.columns
+    initial = _untouched(layered, data, basis) if layered and basis is not None and inside else (None, None)
     return Explanation(
-        dimension_share_off=codimension / data.columns,
-        gradient_share_off=share_off(gradients, basis),
-        perturbation_share_off=None if perturbations is None else share_off(perturbations, basis),
+        dimension_share_off=None if basis is None else 1 - basis.shape[1] / data.columns,
+        gradient_share_off=None if basis is None else share_off(gradients, basis),
+        perturbation_share_off=None if perturbations is None or basis is None else share_off(perturbations, basis),
         initial_share_of_weights_off=initial[0],
         initial_share_of_gradient_off=initial[1],
         neurons_carrying_gradient=_carriers(layered, data, gradients) if layered else None,

@@ -1,34 +1,48 @@
 """What the data look like to the theorems: dimensions, angles, balance, clusters."""
 
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from threadpoolctl import threadpool_limits
+from torch import Generator, Tensor
 
 from brittle.common.result import Result
-from brittle.geometry import rank_of
+from brittle.geometry import Basis, rank_of
 from brittle.settings import Data
 
-LARGEST_GRAM = 4000  # examples whose pairwise angles are measured; more are sampled evenly
+MOST_PAIRED = 4000  # examples whose pairwise angles are measured; more are sampled evenly
 MOST_CLUSTERS = 12
 CLUSTER_DIRECTIONS = 30  # leading singular directions in which groups are looked for: k means span fewer than k
 SHARES = (0.90, 0.95, 0.99)
+BLOCK = 2**22  # numbers that are worked on at a time: no copy of all examples is made
+PLACES = 4  # random sums that every example is part of
+CHECKS = 8  # random sums of all examples that must lie in the span
+IN_SPAN = 1e-9  # of the length of such a sum may lie off it
 
 
 @dataclass(frozen=True, eq=False)
 class Geometry(Result):
-    """Measured on the training examples; `basis` (columns, rank) spans them."""
+    """Measured on the training examples.
+
+    Where `rows` is less than the `examples`, the dimensions are those of so many random sums of examples. Of the rank
+    that is the truth if `span_known`, which further sums of all examples confirm; otherwise the rank is at least that.
+    """
 
     examples: int
     columns: int
     dim: int
+    rows: int
+    span_known: bool
     rank: int
-    codimension: int  # of the linear span, in the columns that the network sees
+    codimension: int | None  # of the linear span, in the columns that the network sees; None where it is not known
     affine_rank: int
     effective_dimensions: dict[str, int]  # principal components for a share of the variance
     norm_mean: float
     norm_spread: float  # largest over smallest
+    paired: int  # examples whose pairwise products were measured
     largest_product: float  # p after rescaling to mean square norm d
     largest_cosine: float
     label_balance: float  # share of the rarest label
@@ -37,33 +51,59 @@ class Geometry(Result):
     clusters: int  # 1 where no grouping stands out
     cluster_silhouette: float
     duplicates: int
-    basis: Tensor
+    basis: Tensor | None  # (columns, rank), orthonormal: spans the examples; None where the span is not known
 
     def content(self) -> dict[str, Any]:
         """Everything but the basis, which is as long as the data."""
         return {name: value for name, value in super().content().items() if name != "basis"}
 
 
-def geometry(data: Data) -> Geometry:
-    X, y = data.X, data.y
-    scale, Vh = _spectrum(X)
-    rank = rank_of(scale)
-    centred, _ = _spectrum(X - X.mean(0))
+class Sums(NamedTuple):
+    """Random sums Y = SX (r, columns) of the examples with ‖Yu‖² ≈ ‖Xu‖², and S1 (r,); X itself if r = n."""
+
+    Y: Tensor
+    weights: Tensor
+
+    @property
+    def spectrum(self) -> tuple[Tensor, Tensor]:
+        """Singular values and right singular vectors."""
+        _, scale, Vh = torch.linalg.svd(self.Y, full_matrices=False)
+        return scale, Vh
+
+    def centred(self, mean: Tensor) -> Tensor:
+        """Singular values of the same sums of x - mean."""
+        values: Tensor = torch.linalg.svdvals(self.Y - self.weights[:, None] * mean)
+        return values
+
+
+def geometry(data: Data, rows: int | None = None, paired: int = MOST_PAIRED) -> Geometry:
+    """The span is found from `rows` random sums of the examples, or from all of them; angles are those of `paired`."""
+    X, rng = data.X, torch.Generator().manual_seed(0)
+    rows = len(data) if rows is None else min(rows, len(data))
+    sums = Sums(X, torch.ones(len(X), dtype=X.dtype)) if rows == len(data) else random_sums(X, rows, rng)
+    scale, Vh = sums.spectrum
+    rank, centred = rank_of(scale), sums.centred(X.mean(0))
+    basis = Vh[:rank].T.clone()
+    known = rows == len(data) or rank == data.columns or spans(basis, X, rng)
     norms = torch.linalg.vector_norm(X, dim=1)
-    product, cosine = _largest_products(X, data.dim)
+    some = X[:: -(-len(X) // max(2, min(paired, MOST_PAIRED)))]
+    product, cosine = _largest_products(some, data.dim)
     limit = (data.dim + 1) / (3 * (product + 1))
-    clusters, silhouette = _clusters(X @ Vh[:CLUSTER_DIRECTIONS].T)
-    counts = torch.unique(y, return_counts=True)[1]
+    clusters, silhouette = _clusters(X[:: -(-len(X) // 1000)] @ Vh[:CLUSTER_DIRECTIONS].T)
+    counts = torch.unique(data.y, return_counts=True)[1]
     return Geometry(
         examples=len(data),
         columns=data.columns,
         dim=data.dim,
+        rows=rows,
+        span_known=known,
         rank=rank,
-        codimension=data.columns - rank,
+        codimension=data.columns - rank if known else None,
         affine_rank=rank_of(centred),
         effective_dimensions={f"{share:.0%}": _effective(centred, share) for share in SHARES},
         norm_mean=float(norms.mean()),
         norm_spread=float(norms.max() / norms.min()) if norms.min() > 0 else float("inf"),
+        paired=len(some),
         largest_product=product,
         largest_cosine=cosine,
         label_balance=float(counts.min() / len(data)) if len(counts) > 1 else 0.0,
@@ -71,15 +111,39 @@ def geometry(data: Data) -> Geometry:
         nearly_orthogonal=len(data) <= limit,
         clusters=clusters,
         cluster_silhouette=silhouette,
-        duplicates=len(data) - len(torch.unique(X, dim=0)),
-        basis=Vh[:rank].T.clone(),
+        duplicates=len(data) - len({digest for block in _blocks(X) for digest in _digests(block)}),
+        basis=basis if known else None,
     )
 
 
-def _spectrum(X: Tensor) -> tuple[Tensor, Tensor]:
-    """Singular values and right singular vectors."""
-    _, scale, Vh = torch.linalg.svd(X, full_matrices=False)
-    return scale, Vh
+def random_sums(X: Tensor, rows: int, rng: Generator) -> Sums:
+    """Every example goes into PLACES of the sums, with random signs: one pass over the examples, for any `rows`."""
+    Y = torch.zeros(rows, X.shape[1], dtype=torch.float64)
+    weights = torch.zeros(rows, dtype=torch.float64)
+    for block in _blocks(X):
+        for _ in range(PLACES):
+            places = torch.randint(rows, (len(block),), generator=rng)
+            signs = torch.randint(2, (len(block),), generator=rng) * (2 / PLACES**0.5) - 1 / PLACES**0.5
+            Y.index_add_(0, places, block * signs[:, None])
+            weights.index_add_(0, places, signs.double())
+    return Sums(Y, weights)
+
+
+def spans(basis: Tensor, X: Tensor, rng: Generator) -> bool:
+    """Whether the basis spans all examples: if not, a random sum of them lies off it with probability one."""
+    sums = torch.zeros(CHECKS, X.shape[1], dtype=torch.float64)
+    for block in _blocks(X):
+        sums += torch.randn(CHECKS, len(block), generator=rng, dtype=torch.float64) @ block
+    return bool((Basis(basis).off(sums).norm(dim=1) <= IN_SPAN * sums.norm(dim=1)).all())
+
+
+def _blocks(X: Tensor) -> Iterator[Tensor]:
+    return (block.double() for block in torch.split(X, max(1, BLOCK // X.shape[1])))
+
+
+def _digests(block: Tensor) -> Iterator[bytes]:
+    """Of every row; zero has no sign here."""
+    return (hashlib.blake2b(row.tobytes(), digest_size=16).digest() for row in (block + 0.0).numpy())
 
 
 def _effective(scale: Tensor, share: float) -> int:
@@ -91,8 +155,6 @@ def _effective(scale: Tensor, share: float) -> int:
 
 def _largest_products(X: Tensor, dim: int) -> tuple[float, float]:
     """max |<x_i, x_j>| once the mean square norm is d, and max |cos|, over pairs i ≠ j."""
-    step = -(-len(X) // LARGEST_GRAM)
-    X = X[::step]
     gram = X @ X.T
     squares = gram.diagonal().clone()
     if len(X) < 2 or squares.mean() == 0:
@@ -108,11 +170,12 @@ def _clusters(X: Tensor) -> tuple[int, float]:
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
-    points = X[:: -(-len(X) // 1000)].numpy()
+    points = X.numpy()
     most = min(MOST_CLUSTERS, len(torch.unique(torch.from_numpy(points), dim=0)) - 1)
     best = (1, 0.0)
     for count in range(2, most + 1):
-        groups = KMeans(count, n_init=3, random_state=0).fit_predict(points)
+        with threadpool_limits(1):  # sums round differently with more
+            groups = KMeans(count, n_init=3, random_state=0).fit_predict(points)
         score = float(silhouette_score(points, groups))
         best = max(best, (count, score), key=lambda pair: pair[1])
     return best if best[1] >= 0.5 else (1, best[1])

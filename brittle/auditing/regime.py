@@ -1,22 +1,25 @@
 """Which regime of training made this network: near its initialisation, at a KKT point, or in between."""
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
+import torch
+
+from brittle.auditing.instance import KKT_RESIDUAL, Audited
 from brittle.common.errors import required
 from brittle.common.result import Result
-from brittle.margin import residual
 from brittle.networks import Layered, TwoLayer
-from brittle.theorems import Instance
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
-LAZY_MOVE = 0.5  # a neuron that keeps its direction to within 30 degrees
-KKT_RESIDUAL = 1e-3
-LARGEST_KKT = 5_000_000  # examples times width for which the residual is measured
+LAZY_MOVE = 0.1  # of the first layer's size, at most, and of the ReLUs on the data whose sign changed
+RICH_MOVE = 1.0  # from here on little is left of the start
+AT_ONCE = 4096  # examples
 
 
 @dataclass(frozen=True)
 class TrainingRegime(Result):
-    """`name` is lazy, kkt, rich, untrained or unknown; a measure that does not apply is None."""
+    """`name` is kkt, untrained, lazy, between, rich or unknown; a measure that does not apply is None."""
 
     name: str
     sentence: str
@@ -27,11 +30,14 @@ class TrainingRegime(Result):
     largest_move: float | None  # max_s ‖w_s - w_s(0)‖
     lazy_constant: float | None  # C0: the same times √width
     relative_move: float | None  # ‖W - W(0)‖ / ‖W(0)‖
+    signs_changed: (
+        float | None
+    )  # share of the first layer's ReLUs on the examples that are on now and were off, or back
     kkt_residual: float | None
     normalised_margin: float | None
 
 
-def training_regime(instance: Instance) -> TrainingRegime:
+def training_regime(instance: Audited) -> TrainingRegime:
     """What made the network of this instance."""
     data, network = instance.data, required(instance.network, "a regime is that of a network: give one")
     margins = network.margins(data.X, data.y).double()
@@ -41,7 +47,8 @@ def training_regime(instance: Instance) -> TrainingRegime:
     move, relative = _moves(layered)
     constant = None if move is None or width is None else move * width**0.5
     kkt, gamma = _kkt(instance, smallest)
-    name, sentence = _name(smallest, constant, relative, kkt)
+    signs = _signs_changed(layered, instance)
+    name, sentence = _name(Moves(constant, relative, signs), kkt)
     return TrainingRegime(
         name=name,
         sentence=sentence,
@@ -52,6 +59,7 @@ def training_regime(instance: Instance) -> TrainingRegime:
         largest_move=move,
         lazy_constant=constant,
         relative_move=relative,
+        signs_changed=signs,
         kkt_residual=kkt,
         normalised_margin=gamma,
     )
@@ -63,10 +71,20 @@ def _moves(network: Layered | None) -> tuple[float | None, float | None]:
     W, W0 = network.weights[0], network.start.weights[0]
     change = (W - W0).double()
     start = float(W0.double().norm())
-    return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else None
+    return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else math.inf
 
 
-def _kkt(instance: Instance, smallest: float) -> tuple[float | None, float | None]:
+def _signs_changed(network: Layered | None, instance: Audited) -> float | None:
+    if network is None or network.start is None:
+        return None
+    changed = 0
+    for X in torch.split(instance.data.X, AT_ONCE):
+        now, then = (each.layers[0].apply(X.to(network.dtype)) > 0 for each in (network, network.start))
+        changed += int((now != then).sum())
+    return changed / (len(instance.data) * network.shape[1])
+
+
+def _kkt(instance: Audited, smallest: float) -> tuple[float | None, float | None]:
     """Distance from a KKT point, for networks and sizes that it is defined and affordable for.
 
     Biases that are all zero are no parameters here, where the theorems are about networks with biases.
@@ -75,26 +93,37 @@ def _kkt(instance: Instance, smallest: float) -> tuple[float | None, float | Non
     if not isinstance(network, TwoLayer) or not network.homogeneous or smallest <= 0 or not data.binary:
         return None, None
     gamma = smallest / float(network.squared_norm)
-    if len(data) * network.width > LARGEST_KKT:
+    if not instance.kkt_measured:
         return None, gamma
-    biases = bool((network.b != 0).any())
-    measured = instance.conditions if biases else residual(network, data, biases=False)
-    return measured.stationarity, gamma
+    return instance.own_conditions.stationarity, gamma
 
 
-def _name(smallest: float, constant: float | None, relative: float | None, kkt: float | None) -> tuple[str, str]:
+class Moves(NamedTuple):
+    """How far the first layer is from its start: C0, ‖W - W(0)‖/‖W(0)‖, and the share of ReLU signs that changed."""
+
+    constant: float | None
+    relative: float | None
+    signs: float | None
+
+
+def _name(moves: Moves, kkt: float | None) -> tuple[str, str]:
     if kkt is not None and kkt <= KKT_RESIDUAL:
         return "kkt", f"The weights are a KKT point of the max-margin problem (residual {kkt:.1e})."
+    far = "" if kkt is None else f" It is far from a KKT point (residual {kkt:.2g})."
+    constant, relative, signs = moves
+    if constant is None or relative is None or signs is None:
+        return "unknown", (
+            "How far training moved the weights is not known: give the network before training (--init FILE, or start= "
+            f"in Python) to tell lazy training from rich.{far}"
+        )
     if relative == 0:
         return "untrained", "The first layer is where it started."
-    if relative is not None and constant is not None and relative <= LAZY_MOVE and constant <= LAZY_RADIUS:
-        return "lazy", (
-            f"Every neuron stayed within {constant:.3g}/√width of its start and the first layer moved by "
-            f"{relative:.1%}: the lazy regime."
-        )
-    far = "" if kkt is None else f" It is far from a KKT point (residual {kkt:.2g})."
-    if relative is not None:
-        return "rich", f"The first layer moved by {relative:.1%} of its initial size: it learned features.{far}"
-    if smallest <= 0:
-        return "unknown", "Some training examples are misclassified and the initialisation is not known."
-    return "unknown", f"The initialisation is not known; give it to tell the regimes apart.{far}"
+    moved = (
+        f"The first layer moved by {relative:.1%} of its initial size, no neuron farther than {constant:.3g}/√width, "
+        f"and {signs:.1%} of its ReLUs on the data changed sign"
+    )
+    if relative <= LAZY_MOVE and signs <= LAZY_MOVE and constant <= LAZY_RADIUS:
+        return "lazy", f"{moved}: the lazy regime (at most {LAZY_MOVE:.0%} each)."
+    if relative < RICH_MOVE:
+        return "between", f"{moved}: between the lazy regime (at most {LAZY_MOVE:.0%} each) and the rich one.{far}"
+    return "rich", f"{moved}: it learned features.{far}"

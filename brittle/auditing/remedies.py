@@ -1,34 +1,41 @@
 """What the papers suggest against the weakness. Each remedy makes another network; the audit measures both."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.auditing.budget import Budget
+from brittle.auditing.costs import RATE, gradient_work
 from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError, require, require_count, require_positive
+from brittle.common.errors import InputError, require, require_count, require_positive, required
 from brittle.common.parts import by_name, check_fields, option
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
-from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Time, Training
+from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Training
 from brittle.training.adversarial import perturbed
 
 EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
 SMALLEST_RATE = 1e-6
-SLIGHT_LOSS = 0.02  # of accuracy, when a network is trained again
+SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same loss
+EVALUATIONS = 3  # of a gradient in one step of gradient flow
+STEPS_OF_A_ROUND = 10
+TOLERANCE = 0.01  # of accuracy, that a remedy may cost
+FEWEST_ROUNDS = 10  # of adversarial training that say something about it
 
 
 @dataclass(frozen=True, eq=False)
 class Patient:
-    """A network with its data, the basis (columns, r) of the data's subspace, and its median radius."""
+    """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius."""
 
     network: Network
     data: Data
-    basis: Tensor
+    basis: Tensor | None
     radius: float
 
     @property
@@ -38,8 +45,31 @@ class Patient:
     @property
     def log_loss(self) -> float:
         """Mean logistic loss, in the range that training again can reach."""
-        margins = self.network.margins(self.data.X, self.data.y).double()
-        return min(EASIEST, max(HARDEST, Logistic().total(margins)))
+        return min(EASIEST, max(HARDEST, self.own_log_loss))
+
+    @property
+    def own_log_loss(self) -> float:
+        """The same as it is."""
+        return Logistic().total(self.network.margins(self.data.X, self.data.y).double())
+
+    @cached_property
+    def accuracy(self) -> float:
+        """On the training examples."""
+        return self.network.accuracy(self.data.X, self.data.y)
+
+    @cached_property
+    def judged_accuracy(self) -> float:
+        """On the examples that judge a remedy: the held-out ones, where there are any."""
+        return judged_accuracy(self.network, self.data)
+
+    def kept_by(self, network: Network) -> bool:
+        """Whether another network is about as accurate on the training examples."""
+        return network.accuracy(self.data.X, self.data.y) >= self.accuracy - TOLERANCE
+
+    @property
+    def gradient_work(self) -> float:
+        """What one gradient on all examples costs, in the unit of a budget."""
+        return gradient_work(self.network, self.data)
 
 
 class Remedy(ABC):
@@ -53,7 +83,10 @@ class Remedy(ABC):
 
     @abstractmethod
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        """The treated network, within the budget; InputError where the remedy does not apply."""
+        """The treated network, within the work that the budget has left; InputError where the remedy does not apply.
+
+        What was done is charged to the budget. A remedy that this work does not finish says so instead.
+        """
 
 
 @dataclass(frozen=True)
@@ -64,9 +97,10 @@ class RemoveOffSubspace(Remedy):
     explains: ClassVar = "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        rank, columns = patient.basis.shape[1], patient.data.columns
+        basis = required(patient.basis, "the span of the data is not known at this budget")
+        rank, columns = basis.shape[1], patient.data.columns
         require(rank < columns, f"the data span all {columns} dimensions: there is nothing off their subspace")
-        return without_off_subspace_weights(patient.layered, patient.basis)
+        return without_off_subspace_weights(patient.layered, basis)
 
 
 @dataclass(frozen=True)
@@ -80,8 +114,10 @@ class SmallerInitialisation(Remedy):
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         start = divided_start(patient.layered, self.factor, rng)
-        until = (LogLoss(patient.log_loss), Time(max(budget.left, 0.1)))
-        return _fitted(patient, Flow(until=until, loss=Logistic()).train(start, patient.data))
+        until = (LogLoss(patient.log_loss), *budget.stops(EVALUATIONS * patient.gradient_work))
+        training = Flow(until=until, loss=Logistic()).train(start, patient.data)
+        budget.charge(training.gradient_evaluations * patient.gradient_work)
+        return _fitted(patient, training)
 
 
 @dataclass(frozen=True)
@@ -102,9 +138,12 @@ class WeightDecay(Remedy):
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         rate = self.rate
         while rate > SMALLEST_RATE:
-            steps = int(torch.tensor(self.shrink).log() / (rate * self.decay)) + 1
-            until = (Steps(steps), Time(max(budget.left, 0.1)))
-            training = Descent(until=until, rate=rate, decay=self.decay).train(patient.layered, patient.data)
+            steps = int(math.log(self.shrink) / (rate * self.decay)) + 1
+            affordable, deadline = budget.stops(patient.gradient_work)
+            require(steps <= affordable.value, f"it takes {steps} steps, and the budget affords {affordable.value}")
+            descent = Descent(until=(Steps(steps), deadline), rate=rate, decay=self.decay)
+            training = descent.train(patient.layered, patient.data)
+            budget.charge(training.gradient_evaluations * patient.gradient_work)
             if training.status is not Ending.DIVERGED and training.accuracy > 0.5:
                 return training.network
             rate /= 4
@@ -121,6 +160,9 @@ class RobustConstruction(Remedy):
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data = patient.data
         data.require_binary()
+        work = 2.0 * len(data) ** 2 * data.columns / RATE
+        require(work <= budget.left, f"{len(data)} neurons take {work:.2g} s of work: more than the budget affords")
+        budget.charge(work)
         truth = data.truth
         if truth.means is not None and truth.mean_labels is not None:
             return clustered(truth.means, truth.mean_labels, truth.noise or 0.0).network
@@ -129,7 +171,10 @@ class RobustConstruction(Remedy):
 
 @dataclass(frozen=True)
 class AdversarialTraining(Remedy):
-    """Goes on with training on the examples that PGD finds within `reach` times the present median radius."""
+    """Goes on with training on the examples that PGD finds within `reach` times the present median radius.
+
+    Ends with the last round that keeps the accuracy on the training examples, if there is one.
+    """
 
     name: ClassVar = "adversarial-training"
     explains: ClassVar = "trained on with adversarial examples"
@@ -143,22 +188,34 @@ class AdversarialTraining(Remedy):
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         require(0 < patient.radius < float("inf"), "the present radius is not a positive number: nothing to train for")
         size = self.reach * patient.radius
-        network, rate = patient.network, 0.1
+        network, rate, kept = patient.network, 0.1, None
         inner = Adversarial(budget=size, inner_steps=self.inner_steps)
-        for _ in range(self.rounds):
+        work = (self.inner_steps + STEPS_OF_A_ROUND + 1) * patient.gradient_work
+        rounds = min(self.rounds, budget.steps(work))
+        enough = rounds >= min(FEWEST_ROUNDS, self.rounds)
+        require(enough, f"the budget affords {rounds} rounds of attack and training: too few to say anything")
+        for _ in range(rounds):
             attacked = perturbed(network, patient.data, inner).to(torch.float64)
             data = replace(patient.data, X=attacked)
-            training = Descent(until=(Steps(10), Time(max(budget.left, 0.1))), rate=rate).train(network, data)
+            training = Descent(until=Steps(STEPS_OF_A_ROUND), rate=rate).train(network, data)
+            budget.charge(work)
             if training.status is Ending.DIVERGED:
                 rate /= 4
             else:
                 network = training.network
-            if budget.left <= 0 or rate < SMALLEST_RATE:
+                kept = network if patient.kept_by(network) else kept
+            if budget.late or rate < SMALLEST_RATE:
                 break
-        return network
+        return network if kept is None else kept
 
 
 PARTS = by_name((RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining))
+
+
+def judged_accuracy(network: Network, data: Data) -> float:
+    """On the held-out examples, or on those trained on where there are no others."""
+    judges = data if data.X_test is None else data.test
+    return network.accuracy(judges.X, judges.y)
 
 
 def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
@@ -170,7 +227,8 @@ def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
 
 
 def _fitted(patient: Patient, training: Training[Network]) -> Network:
-    wanted = patient.network.accuracy(patient.data.X, patient.data.y) - SLIGHT_LOSS
-    short = f"trained again for {training.seconds:.3g} s it reached an accuracy of {training.accuracy:.1%} only"
-    require(training.accuracy >= wanted, f"{short}: give the audit more time")
+    """What reached the loss of the network that it is compared with."""
+    wanted = max(patient.own_log_loss, patient.log_loss)
+    short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"
+    require(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
     return training.network

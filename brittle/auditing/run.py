@@ -2,32 +2,38 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, network_for, subject
-from brittle.auditing.applicable import TheoremRow, applicable
+from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
 from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import Explanation, explain
 from brittle.auditing.geometry import Geometry, geometry
+from brittle.auditing.instance import Audited
+from brittle.auditing.plan import Plan, theorem_work
+from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import TrainingRegime, training_regime
 from brittle.auditing.remedies import PARTS, Patient, Remedy
-from brittle.auditing.treatment import Treatment, seeded, treat
+from brittle.auditing.sample import audited, drawn, median
+from brittle.auditing.treatment import Case, Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
-from brittle.auditing.vulnerability import Vulnerability, vulnerability
-from brittle.common.errors import InputError, require, require_count
+from brittle.auditing.vulnerability import Vulnerability, attacked
+from brittle.common.errors import InputError, require, require_count, require_positive
 from brittle.common.latex import tabular
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result, short
+from brittle.common.threads import one_thread
 from brittle.networks import Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
-from brittle.theorems import Instance
+
+Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +42,10 @@ class Audit(Result):
 
     `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
     was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `explanation` where the
-    flips point, `theorems` what each paper says here, `remedies` what each changes. `partial` names what the `budget`
-    in seconds cut short; `seconds` is what it took. `model` and `data` are what was audited, as the audit saw it.
+    flips point, `theorems` what each paper says here, `remedies` what each changes. The `plan` says what was to be done
+    for the `budget`, `work` how much of it was spent; both are counted in seconds of a nominal machine. `partial` names
+    what the hard stop of the clock cut short: only an audit where nothing was is reproducible. It took `seconds`.
+    `model` and `data` are what was audited, as the audit saw it.
     """
 
     verdict: str
@@ -49,15 +57,13 @@ class Audit(Result):
     explanation: Explanation
     theorems: tuple[TheoremRow, ...]
     remedies: tuple[Treatment, ...]
+    plan: Plan
     partial: tuple[str, ...]
+    work: float
     budget: float
     seconds: float
     model: Network
     data: Data
-
-    def content(self) -> dict[str, Any]:
-        """Everything but the network and the data themselves."""
-        return {name: value for name, value in super().content().items() if name not in ("model", "data")}
 
     def report(self, path: str | Path, title: str = "") -> None:
         """Write the page: one HTML file with everything in it. `title` is its heading."""
@@ -69,15 +75,16 @@ class Audit(Result):
     def by_example(self) -> dict[str, Any]:
         """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
         weak, rows = self.vulnerability, self.vulnerability.examples
-        y = self.data.y[rows].tolist()
+        y = audited(self.data, weak.held_out).y[rows].tolist()
         columns: dict[str, Any] = {"example": rows.tolist(), "label": [self._name(label) for label in y]}
         for name in ("free", "on", "off", "gradient_step"):
             radii = getattr(weak, name)
             if radii is not None:
-                columns[name] = _spread(radii.rows, radii.norms, len(rows))
+                columns[name] = _spread(radii.rows, radii.norms.tolist(), len(rows))
         if weak.certified is not None:
-            for name in ("lower", "upper", "exact"):
-                columns[name] = _spread(weak.certified.rows, getattr(weak.certified, name), len(rows))
+            proofs = weak.certified
+            named = {"lower": proofs.lower.tolist(), "upper": proofs.upper.tolist(), "status": proofs.status}
+            columns |= {name: _spread(proofs.rows, values, len(rows)) for name, values in named.items()}
         return columns
 
     def _name(self, label: float) -> Any:
@@ -93,6 +100,16 @@ class Audit(Result):
             rows.append(["proved", short(weak.certified.median_lower), str(len(weak.certified.rows))])
         return tabular(("radius", "median", "examples"), rows, "lrr")
 
+    @property
+    def reproducible(self) -> bool:
+        """The same seed gives the same audit on this machine, however busy it is."""
+        return not self.partial
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the network and the data themselves, with the word on whether it is reproducible."""
+        content = {name: value for name, value in super().content().items() if name not in ("model", "data")}
+        return {**content, "reproducible": self.reproducible}
+
     def remedy(self, name: str) -> Treatment:
         for treatment in self.remedies:
             if treatment.name == name:
@@ -100,9 +117,9 @@ class Audit(Result):
         raise InputError(f"the audit tried no remedy {name!r}; it tried {[each.name for each in self.remedies]}")
 
 
-def _spread(rows: Tensor, values: Tensor, count: int) -> list[Any]:
+def _spread(rows: Tensor, values: Sequence[Any], count: int) -> list[Any]:
     """The values at their rows, None elsewhere."""
-    known = dict(zip(rows.tolist(), values.tolist(), strict=True))
+    known = dict(zip(rows.tolist(), values, strict=True))
     return [known.get(row) for row in range(count)]
 
 
@@ -114,27 +131,59 @@ def audit(
     start: Model | None = None,
     budget: float = 60.0,
     examples: int = 200,
-    remedies: str | Remedy | Sequence[str | Remedy] | None = None,
+    test: bool = False,
+    remedies: Remedies = None,
     rng: Generator | None = None,
     watch: Watch = silent,
 ) -> Audit:
-    """Audit a network on its training data, within about `budget` seconds.
+    """Audit a network on its training data, for a `budget` of so many seconds of work.
 
     The model is a network, a torch module or a classifier of scikit-learn. The data are examples X and labels y
     (arrays, tensors, lists, tables; of a table y may name the label column), or in one a `Data`, a torch `Dataset` or a
     `DataLoader`. `start` is the network at its initialisation, where it is known; `examples` is how many are attacked
-    at most; `remedies` are those to try, by name or your own: one, several, "none", or None for all that have a name.
+    at most, held-out ones if `test`; `remedies` are those to try, by name or your own: one, several, "none", or None
+    for all that have a name. Work is counted, not timed: the same seed gives the same audit, unless it takes twice as
+    long as the budget and the clock ends it.
     """
-    require_count("examples", examples)
+    network, data, chosen = _checked(model, X, y, start, remedies)
+    plan = _planned(network, data, budget, examples, test, len(chosen))
+    rng = rng if rng is not None else torch.Generator().manual_seed(0)
+    with one_thread():  # sums round differently with more, and the same seed is to give the same audit
+        return _Auditor(network, data, test, plan, rng, watch).run(chosen)
+
+
+def planned(
+    model: Model,
+    X: Holder,
+    y: Labels | str | None = None,
+    *,
+    budget: float = 60.0,
+    examples: int = 200,
+    test: bool = False,
+    remedies: Remedies = None,
+) -> Plan:
+    """What `audit` would do for this budget."""
+    network, data, chosen = _checked(model, X, y, None, remedies)
+    return _planned(network, data, budget, examples, test, len(chosen))
+
+
+def _checked(
+    model: Model, X: Holder, y: Labels | str | None, start: Model | None, remedies: Remedies
+) -> tuple[Network, Data, tuple[Remedy, ...]]:
     chosen = _chosen(remedies)
     known, data = subject(model, X, y)
     network = _started(known, None if start is None else network_for(start, data))
     network.check(data.X, data.y)
-    rng = rng if rng is not None else torch.Generator().manual_seed(0)
-    return _Auditor(network, data, Budget(budget), examples, rng, watch).run(chosen)
+    return network, data, chosen
 
 
-def _chosen(remedies: str | Remedy | Sequence[str | Remedy] | None) -> tuple[Remedy, ...]:
+def _planned(network: Network, data: Data, budget: float, examples: int, test: bool, remedies: int) -> Plan:
+    require_count("examples", examples)
+    require_positive("budget", budget)
+    return Plan.of(network, data, len(audited(data, test)), budget, examples, remedies)
+
+
+def _chosen(remedies: Remedies) -> tuple[Remedy, ...]:
     if remedies is None:
         return tuple(part() for part in PARTS.values())
     if remedies == "none":
@@ -159,36 +208,29 @@ def _started(network: Network, start: Network | None) -> Network:
 
 
 class _Auditor:
-    """One audit under way: each section takes its share of the time that is left."""
+    """One audit under way: what each section leaves of its work goes to those after it."""
 
-    def __init__(
-        self, network: Network, data: Data, budget: Budget, examples: int, rng: Generator, watch: Watch
-    ) -> None:
-        self.network, self.data, self.budget, self.examples = network, data, budget, examples
-        self.rng, self.watch = rng, watch
-        self.partial: list[str] = []
+    def __init__(self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, watch: Watch) -> None:
+        self.network, self.data, self.plan, self.rng, self.watch = network, data, plan, rng, watch
+        self.held_out, self.budget, self.cut = held_out, Budget(plan.budget), list[str]()
 
     def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()
-        self._tell(0.0, "data geometry")
-        shape = geometry(self.data)
-        self._tell(0.05, "training regime")
-        instance = Instance(self.data, self.network)
+        self._tell("data geometry")
+        shape = geometry(self.data, self.plan.geometry_rows, self.plan.paired)
+        self.budget.charge(self.plan.geometry_work(self.data))
+        self._tell("training regime")
+        instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
         regime = training_regime(instance)
-        self._tell(0.1, "attacks and certificates")
-        weak = vulnerability(self.network, self.data, shape.basis, self.rng, self.budget.share(0.5), self.examples)
-        self._note_partial(weak)
-        attacked = self.data.take(weak.examples[weak.free.rows])
-        reasons = explain(self.network, attacked, shape.basis, weak.perturbations)
-        self._tell(0.5, "theorems")
-        theorems, complete = applicable(instance, self.budget.share(0.2))
-        if not complete:
-            self.partial.append("theorems")
-        treatments = self._treat(remedies, shape, weak, attacked)
+        self._tell("attacks")
+        weak, some = self._vulnerability(shape.basis)
+        reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
+        self._tell("theorems")
+        theorems = self._theorems(instance)
+        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
         named = weaknesses(shape, regime, weak, reasons)
-        text = written(self.network, shape, regime, weak, reasons, treatments, named)
         return Audit(
-            verdict=text,
+            verdict=written(weak, treatments, named, bool(self.cut)),
             weaknesses=tuple(named),
             network=self.network.description,
             geometry=shape,
@@ -197,31 +239,73 @@ class _Auditor:
             explanation=reasons,
             theorems=theorems,
             remedies=treatments,
-            partial=tuple(self.partial),
-            budget=self.budget.seconds,
+            plan=self.plan,
+            partial=tuple(self.cut),
+            work=self.budget.spent,
+            budget=self.plan.budget,
             seconds=time.perf_counter() - begun,
             model=self.network,
             data=self.data,
         )
 
+    def _vulnerability(self, basis: Tensor | None) -> tuple[Vulnerability, Data]:
+        """All attacks, on examples that are drawn once."""
+        pool = audited(self.data, self.held_out)
+        rows = drawn(pool.y, self.plan.examples, seeded(self.rng))
+        some = pool.take(rows)
+        found = attacked(self.network, some, basis, self.rng, self.budget)
+        weak = Vulnerability(
+            examples=rows,
+            held_out=self.held_out,
+            available=len(pool),
+            norm_of_examples=median(torch.linalg.vector_norm(some.X, dim=1)),
+            gradient_step=found.gradient_step,
+            free=found.free,
+            on=found.on,
+            off=found.off,
+            universal=found.universal,
+            certified=None,
+            perturbations=found.perturbations,
+        )
+        named = {"free": weak.free, "on": weak.on, "off": weak.off, "gradient step": weak.gradient_step}
+        self.cut += [f"radii {name}" for name, radii in named.items() if radii is not None and radii.partial]
+        return weak, some
+
+    def _theorems(self, instance: Audited) -> tuple[TheoremRow, ...]:
+        if not self.plan.theorems:
+            return ()
+        rows = applicable(instance, self.budget)
+        self.budget.charge(theorem_work(self.data))
+        if len(rows) < len(HEADLINES):
+            self.cut.append("theorems")
+        return rows
+
     def _treat(
-        self, remedies: tuple[Remedy, ...], shape: Geometry, weak: Vulnerability, attacked: Data
-    ) -> tuple[Treatment, ...]:
-        patient = Patient(self.network, self.data, shape.basis, weak.free.median)
-        done: list[Treatment] = []
+        self, remedies: tuple[Remedy, ...], basis: Tensor | None, weak: Vulnerability, some: Data
+    ) -> tuple[Case, ...]:
+        """Every remedy, on all that the proofs do not need."""
+        patient, cases = Patient(self.network, self.data, basis, weak.free.median), []
         for place, remedy in enumerate(remedies):
-            self._tell(0.6 + 0.4 * place / len(remedies), f"remedy: {remedy.name}")
-            rng = seeded(self.rng)
-            if self.budget.left <= 0:
-                self.partial.append(f"remedy {remedy.name}")
-                continue
-            share = self.budget.share(1 / (len(remedies) - place))
-            done.append(treat(remedy, patient, attacked, weak.free.norms, rng, share))
-        return tuple(done)
+            self._tell(f"remedy: {remedy.name}")
+            work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
+            cases.append(treat(remedy, patient, some, seeded(self.rng), self.budget.grant(work)))
+            if self.budget.late:
+                self.cut.append(f"remedy {remedy.name}")
+        return tuple(cases)
 
-    def _note_partial(self, weak: Vulnerability) -> None:
-        named = {"free": weak.free, "on": weak.on, "off": weak.off, "certified": weak.certified}
-        self.partial += [f"radii {name}" for name, radii in named.items() if radii is not None and radii.partial]
+    def _prove(
+        self, weak: Vulnerability, some: Data, cases: tuple[Case, ...]
+    ) -> tuple[Vulnerability, tuple[Treatment, ...]]:
+        """Certificates of the network as it is and of what the remedies made of it, with all work that is left."""
+        self._tell("certificates")
+        made = {place: case.subject for place, case in enumerate(cases) if case.subject is not None}
+        subjects = [Subject(self.network, weak.perturbations), *made.values()]
+        before, *after = certify(subjects, some, self.budget)
+        if any(each is not None and each.partial for each in (before, *after)):
+            self.cut.append("certificates")
+        proofs = dict(zip(made, after, strict=True))
+        treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
+        return replace(weak, certified=before), treatments
 
-    def _tell(self, done: float, what: str) -> None:
-        self.watch(Progress(done, what))
+    def _tell(self, what: str) -> None:
+        self.watch(Progress(min(1.0, self.budget.spent / self.budget.seconds), what))

@@ -1,43 +1,50 @@
 """Every remedy is tried and measured on the same examples as the network itself."""
 
-from dataclasses import dataclass
-from typing import Any
+import time
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import Patient, Remedy
-from brittle.auditing.vulnerability import median, smallest
-from brittle.common.errors import InputError
+from brittle.auditing.costs import Costs
+from brittle.auditing.proofs import Certified, Subject
+from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
+from brittle.auditing.vulnerability import Radii, smallest
+from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 
 HELPS = 1.05  # a smaller gain is not worth naming
-TRAINING_SHARE = 0.6  # of a remedy's time; the rest measures its radius
+TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
 
 
 @dataclass(frozen=True, eq=False)
 class Treatment(Result):
-    """Before and after the remedy `name`; `applied` is False with a `reason` where it could not be tried.
+    """Before and after the remedy `name`; where `applied` is False there is a `reason` why it is none here.
 
-    `explains` says what it does. `accuracy_before` and `accuracy_after` are on the training examples,
-    `test_accuracy_before` and `test_accuracy_after` on those held out, None without; `radius_before` and
-    `radius_after` are median radii. `network` is what it made, None where not applied; it took `seconds`.
+    `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
+    there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
+    `radius_before` and `radius_after` are median radii of the same examples by the same attack, `proved_before` and
+    `proved_after` medians of what is proved of the same examples, None where nothing was proved. `network` is what it
+    made, None where not applied; it took `seconds`.
     """
 
     name: str
     explains: str
     applied: bool
     reason: str
+    judged_on: str
+    tolerance: float
     accuracy_before: float
     accuracy_after: float
-    test_accuracy_before: float | None
-    test_accuracy_after: float | None
     radius_before: float
     radius_after: float
+    proved_before: float | None
+    proved_after: float | None
     predictions_changed: int  # on the training examples
     seconds: float
     network: Network | None
@@ -52,38 +59,78 @@ class Treatment(Result):
         return {**content, "factor": self.factor}
 
 
-def treat(remedy: Remedy, patient: Patient, audited: Data, norms: Tensor, rng: Generator, budget: Budget) -> Treatment:
-    """`norms` are the radii of the `audited` examples; before and after are medians over those that time allows."""
-    data, network = patient.data, patient.network
-    before = network.accuracy(data.X, data.y)
-    test_before = _test_accuracy(network, data)
+class Case(NamedTuple):
+    """A treatment, and perturbations that flip the audited examples of what it made; None where it made nothing."""
+
+    treatment: Treatment
+    flips: Tensor | None = None
+
+    @property
+    def subject(self) -> Subject | None:
+        """What can be certified."""
+        network, flips = self.treatment.network, self.flips
+        return None if network is None or flips is None else Subject(network, flips)
+
+    def proved(self, before: Certified | None, after: Certified | None) -> Treatment:
+        """With the medians of what is proved of the same examples before and after."""
+        if before is None or after is None or before.partial or after.partial:
+            return self.treatment
+        return replace(self.treatment, proved_before=before.median_lower, proved_after=after.median_lower)
+
+
+def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Case:
+    """The remedy applied, and the `audited` examples attacked again."""
+    begun, judge = time.perf_counter(), judged_on(patient.data)
+    before, after = patient.judged_accuracy, float("nan")
     try:
-        treated = remedy.apply(patient, rng, budget.share(TRAINING_SHARE))
+        training = budget.grant(TRAINING_SHARE * budget.left)
+        treated = remedy.apply(patient, rng, training).to(torch.float64)
+        require(not budget.late, "the time was up before it was finished")
+        after = judged_accuracy(treated, patient.data)
+        fair = after >= before - TOLERANCE
+        require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
+        radii, flips = _measured(treated, audited, rng, budget)
     except InputError as error:
-        nothing = (before, float("nan"), test_before, None, patient.radius, float("nan"), 0)
-        return Treatment(remedy.name, remedy.explains, False, str(error), *nothing, budget.used, None)
-    radii, _ = smallest(treated, audited, FREE, rng, budget)
-    changed = int((treated.predict(data.X) != network.predict(data.X)).sum())
-    after = (treated.accuracy(data.X, data.y), test_before, _test_accuracy(treated, data))
-    measured = (before, *after, median(norms[radii.rows]), radii.median, changed)
-    return Treatment(remedy.name, remedy.explains, True, "", *measured, budget.used, treated)
+        nothing = (before, after, patient.radius, float("nan"), None, None, 0, time.perf_counter() - begun, None)
+        return Case(Treatment(remedy.name, remedy.explains, False, str(error), judge, TOLERANCE, *nothing))
+    changed = int((treated.predict(patient.data.X) != patient.network.predict(patient.data.X)).sum())
+    treatment = Treatment(
+        name=remedy.name,
+        explains=remedy.explains,
+        applied=True,
+        reason="",
+        judged_on=judge,
+        tolerance=TOLERANCE,
+        accuracy_before=before,
+        accuracy_after=after,
+        radius_before=patient.radius,
+        radius_after=radii.median,
+        proved_before=None,
+        proved_after=None,
+        predictions_changed=changed,
+        seconds=time.perf_counter() - begun,
+        network=treated,
+    )
+    return Case(treatment, flips)
 
 
-def _test_accuracy(network: Network, data: Data) -> float | None:
-    if data.X_test is None or data.y_test is None:
-        return None
-    return network.accuracy(data.X_test, data.y_test)
+def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor]:
+    """On all audited examples or not at all."""
+    work = Costs.of(treated).attack() * len(audited)
+    require(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
+    radii, flips = smallest(treated, audited, FREE, rng, budget)
+    require(not radii.partial, "the time was up before it was measured")
+    return radii, flips
 
 
-def best(treatments: tuple[Treatment, ...], loss: float = 0.01) -> Treatment | None:
-    """The one that raises the radius most among those that cost at most `loss` of accuracy."""
+def judged_on(data: Data) -> str:
+    """Which examples judge the accuracy of a remedy."""
+    return "training" if data.X_test is None else "held-out"
 
-    def cost(treatment: Treatment) -> float:
-        if treatment.test_accuracy_before is not None and treatment.test_accuracy_after is not None:
-            return treatment.test_accuracy_before - treatment.test_accuracy_after
-        return treatment.accuracy_before - treatment.accuracy_after
 
-    helpful = [each for each in treatments if each.applied and each.factor >= HELPS and cost(each) <= loss]
+def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
+    """The one that raises the radius most; only those that keep the accuracy are applied."""
+    helpful = [each for each in treatments if each.applied and each.factor >= HELPS]
     return max(helpful, key=lambda each: each.factor, default=None)
 
 

@@ -1,45 +1,30 @@
 """The findings in words that a person can act on."""
 
 import math
-from typing import NamedTuple
 
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
+from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
+from brittle.auditing.sample import median
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.vulnerability import Radii, Vulnerability, median
-from brittle.networks import Network
+from brittle.auditing.vulnerability import Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
 SHORT = 0.5  # of the typical norm of an example: a shorter universal direction is adversarial
 ONE_STEP = 1.1  # a gradient step this close to the shortest flip is as good as it
 
 
-class Medians(NamedTuple):
-    """Two median radii over the same `examples`, as many as both methods had time for."""
-
-    first: float
-    second: float
-    examples: int
-
-
-def compared(first: Radii, second: Radii) -> Medians:
-    """Both methods take the audited examples in the same order."""
-    reached = min(len(first.norms), len(second.norms))
-    return Medians(median(first.norms[:reached]), median(second.norms[:reached]), reached)
-
-
-def free_and_on(weak: Vulnerability) -> Medians | None:
-    """Median radius anywhere and on the data's subspace."""
-    return None if weak.on is None else compared(weak.free, weak.on)
+def complete(first: Radii, second: Radii | None) -> bool:
+    """Whether both are there for every audited example: nothing is concluded from a part of them."""
+    return second is not None and not first.partial and not second.partial
 
 
 def off_subspace_cost(weak: Vulnerability) -> float | None:
     """How many times larger the median radius would be if perturbations had to stay on the data's subspace."""
-    medians = free_and_on(weak)
-    if medians is None or not 0 < medians.first < math.inf:
+    if weak.on is None or not complete(weak.free, weak.on) or not 0 < weak.free.median < math.inf:
         return None
-    return medians.second / medians.first
+    return weak.on.median / weak.free.median
 
 
 def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, reasons: Explanation) -> list[str]:
@@ -50,11 +35,11 @@ def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, rea
         found.append(_off_subspace(cost, shape, weak, reasons))
     if universal := _universal(weak):
         found.append(universal)
-    step = compared(weak.gradient_step, weak.free)
-    if regime.name == "lazy" and step.first <= ONE_STEP * step.second:
+    step, shortest = weak.gradient_step, weak.free
+    if regime.name == "lazy" and complete(step, shortest) and step.median <= ONE_STEP * shortest.median:
         found.append(
-            f"A single gradient step of length {step.first:.3g} flips the median of {step.examples} examples, "
-            "as in the lazy regime."
+            f"A single gradient step of length {step.median:.3g} flips the median example, as in the lazy regime: "
+            f"training moved the first layer by {regime.relative_move:.1%}."
         )
     if regime.name == "kkt":
         found.append("The network is at a KKT point of the max-margin problem, which one direction is known to flip.")
@@ -62,14 +47,13 @@ def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, rea
 
 
 def _off_subspace(cost: float, shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
-    medians = free_and_on(weak)
-    assert medians is not None
+    assert weak.on is not None
     untouched = reasons.initial_share_of_weights_off
     origin = "" if untouched is None else f" {untouched:.0%} of these weights are still their initial values."
     return (
         f"Off-subspace weights: the data span {shape.rank} of {shape.columns} dimensions, and what the first layer "
-        f"does in the other {shape.codimension} lowers the median radius of {medians.examples} examples "
-        f"from {medians.second:.3g} to {medians.first:.3g}, a factor of {cost:.2f}.{origin}"
+        f"does in the other {shape.codimension} lowers the median radius "
+        f"from {weak.on.median:.3g} to {weak.free.median:.3g}, a factor of {cost:.2f}.{origin}"
     )
 
 
@@ -84,34 +68,45 @@ def _universal(weak: Vulnerability) -> str:
     )
 
 
-def written(
-    network: Network,
-    shape: Geometry,
-    regime: TrainingRegime,
-    weak: Vulnerability,
-    reasons: Explanation,
-    treatments: tuple[Treatment, ...],
-    named: list[str],
-) -> str:
-    """One paragraph: how far from flipping, why, and what helps most."""
-    return " ".join(part for part in (_how_far(weak), _why(weak, named), _what_helps(treatments)) if part)
+def written(weak: Vulnerability, treatments: tuple[Treatment, ...], named: list[str], partial: bool) -> str:
+    """One paragraph: how far from flipping, why, and what helps most; `partial` where the hard stop cut it short."""
+    hasty = "The time was up before all of it was done: this verdict is not reproducible at this budget."
+    parts = (_how_far(weak), _why(weak, named), _what_helps(treatments), hasty if partial else "")
+    return " ".join(part for part in parts if part)
 
 
 def _how_far(weak: Vulnerability) -> str:
-    typical = weak.free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.nan
-    if not math.isfinite(weak.free.median):
-        return "No perturbation was found that flips the median example."
-    count = len(weak.free.norms)
-    text = f"The median of {count} examples flips at distance {weak.free.median:.3g}, {typical:.1%} of its norm"
-    if weak.certified is None:
-        return f"{text} (an attack; no proof that it takes as much)."
-    proved = weak.certified
-    if len(proved.rows) == count:
-        return f"{text}; half of them provably hold out to {proved.median_lower:.3g}."
-    flips = median(weak.free.norms[proved.rows])
+    count, free = len(weak.free.norms), weak.free
+    if not math.isfinite(free.median):
+        return f"No perturbation was found that flips the median of {count} examples."
+    typical = free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.nan
     return (
-        f"{text}; of the {len(proved.rows)} that there was time to certify, half provably hold out to "
-        f"{proved.median_lower:.3g}, where the attack needs {flips:.3g}."
+        f"The median of {_which(count, weak)} flips at distance {free.median:.3g} (95 % interval "
+        f"{_between(free.interval)}), {typical:.1%} of its norm; {_proved(weak.certified, free)}"
+    )
+
+
+def _which(count: int, weak: Vulnerability) -> str:
+    kind = "held-out examples" if weak.held_out else "training examples"
+    return f"all {count} {kind}" if count == weak.available else f"{count} of {weak.available} {kind}"
+
+
+def _between(interval: tuple[float, float]) -> str:
+    low, high = (f"{end:.3g}" if math.isfinite(end) else "∞" for end in interval)
+    return f"{low} to {high}"
+
+
+def _proved(certified: Certified | None, free: Radii) -> str:
+    if certified is None:
+        return "this is an attack, without a proof that it takes as much."
+    count, exact = len(certified.rows), certified.counts["exact"]
+    known = f"; the radius of {exact} is known exactly" if exact else ""
+    if count == len(free.norms):
+        return f"half of them provably hold out to {certified.median_lower:.3g}{known}."
+    flips = median(free.norms[certified.rows])
+    return (
+        f"of the {count} that there was work to certify, half provably hold out to {certified.median_lower:.3g}, where "
+        f"the attack needs {flips:.3g}{known}."
     )
 
 
@@ -133,8 +128,12 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     chosen = best(treatments)
     if chosen is None:
         return "None of the remedies that were tried enlarges the radius by much without a loss of accuracy."
+    proved = ""
+    if chosen.proved_before is not None and chosen.proved_after is not None:
+        proved = f"; proved for half of them: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
+    gain = f"from {chosen.radius_before:.3g} to {chosen.radius_after:.3g} (times {chosen.factor:.2f}{proved})"
     return (
-        f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius goes "
-        f"from {chosen.radius_before:.3g} to {chosen.radius_after:.3g} (times {chosen.factor:.2f}) at an accuracy of "
-        f"{chosen.accuracy_after:.1%} (before {chosen.accuracy_before:.1%})."
+        f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius of the "
+        f"same examples goes {gain}, at a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} "
+        f"(before {chosen.accuracy_before:.1%})."
     )

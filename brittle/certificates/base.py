@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -36,7 +36,7 @@ class Bounds(Result):
     gap, or no flip exists below the cap; seconds (n,), the attack's share included; status (n,), one of `error`,
     `exact`, `capped` (proved that no flip lies below the cap), `open`; flips (n, dim), the perturbations behind
     `upper`, measured on the network, 0 where none is known; reason (n,), why nothing was proved where `open` has the
-    lower bound 0, and empty elsewhere.
+    lower bound 0, and empty elsewhere; nodes (n,), the branches that were looked at, 0 where the method has none.
     """
 
     lower: Tensor
@@ -48,6 +48,7 @@ class Bounds(Result):
     cap: float
     flips: Tensor
     reason: tuple[str, ...] = ()
+    nodes: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.int64))
 
     @property
     def ratio(self) -> Tensor:
@@ -95,8 +96,7 @@ class Certificate(ABC):
         double = _double(known)
         double.check(data.X, data.y)
         _require_finite(double)
-        longest = max(1.0, float(lengths(data.X).max()))
-        cap = min(100 * longest, LONGEST) if cap is None else cap
+        cap = default_cap(data) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()
         flips = (attack or MinimumNorm()).run(double, data, bounds=bounds, rng=rng).perturbations
@@ -137,9 +137,13 @@ class Certificate(ABC):
             reason(example) if word is Ending.OPEN and radius == 0 else ""
             for example, word, radius in zip(examples, status, lower.tolist(), strict=True)
         )
-        return Bounds(
-            lower, upper, exact, torch.tensor(seconds, dtype=torch.float64), status, self.name, cap, flips, reasons
-        )
+        times, nodes = torch.tensor(seconds, dtype=torch.float64), torch.tensor([each.nodes for each in enclosures])
+        return Bounds(lower, upper, exact, times, status, self.name, cap, flips, reasons, nodes)
+
+
+def default_cap(data: Data) -> float:
+    """100 times the longest example: where nobody says otherwise, nobody asks farther."""
+    return min(100 * max(1.0, float(lengths(data.X).max())), LONGEST)
 
 
 def _examples(network: Network, data: Data, box: Box | None) -> list[Example]:

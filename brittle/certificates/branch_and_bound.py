@@ -30,7 +30,7 @@ class Branch:
 
 @dataclass(frozen=True, eq=False)
 class BranchAndBound:
-    """Splits branches until the smallest proven radius is within `gap` of the shortest flip, or time is up.
+    """Splits branches until the smallest proven radius is within `gap` of the shortest flip, or time or `nodes` are up.
 
     The relaxed solutions are those for margin ≤ -depth; each is tried as an attack. Radii are in the margin's unit.
     """
@@ -39,6 +39,7 @@ class BranchAndBound:
     gap: float
     depth: float
     deadline: float
+    nodes: float  # branches of the enclosure beyond which none is split
 
     def run(self, root: Solved, enclosure: Enclosure) -> tuple[float, Enclosure]:
         """The radius that is proven in the end, and the enclosure after all attacks."""
@@ -46,8 +47,9 @@ class BranchAndBound:
         enclosure = self.margin.attacked(enclosure, root.point)
         first = self._close(root, self.margin.ball(enclosure))
         enclosure = self.margin.attacked(enclosure, first.solved.point)
+        enclosure = enclosure.branched()
         open_, closed = [(first.proven, next(order), first)], np.inf
-        while open_ and time.perf_counter() < self.deadline:
+        while open_ and enclosure.nodes < self.nodes and time.perf_counter() < self.deadline:
             lowest, _, branch = open_[0]
             if lowest >= self._target(self.margin.ball(enclosure)):
                 break
@@ -58,7 +60,7 @@ class BranchAndBound:
                 continue
             for kind in (Kind.ACTIVE, Kind.INACTIVE):
                 child = self._child(branch, split, kind, self.margin.ball(enclosure))
-                enclosure = self.margin.attacked(enclosure, child.solved.point)
+                enclosure = self.margin.attacked(enclosure.branched(), child.solved.point)
                 heapq.heappush(open_, (child.proven, next(order), child))
         return min(closed, open_[0][0] if open_ else np.inf), enclosure
 

@@ -1,5 +1,6 @@
 """The radius itself, by branch and bound on a dual bound: that of two layers, or that of all layers."""
 
+import math
 import time
 from dataclasses import dataclass, field
 from functools import partial
@@ -16,21 +17,29 @@ from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import Layers
 from brittle.certificates.margins import RivalMargin, TwoLayerMargins
 from brittle.certificates.relaxation import Relaxation
-from brittle.common.errors import require_between, require_positive
-from brittle.common.parts import option
+from brittle.common.errors import require_between, require_count, require_positive
+from brittle.common.parts import check_fields, option
 from brittle.networks import Network
 
 
 @dataclass(frozen=True)
 class Exact(Certificate):
-    """Stops at the relative `gap`, or after `seconds` per example with the gap that is left (anytime)."""
+    """Stops at the relative `gap`, or after `seconds` or `nodes` per example with the gap that is left (anytime).
+
+    What time cuts short depends on the machine; what `nodes` cut short does not. The root of every rival is always
+    looked at.
+    """
 
     name: ClassVar[str] = "exact"
 
     gap: float = field(default=1e-6, metadata=option("The relative gap to reach."))
     seconds: float = field(default=60.0, metadata=option("Time for one example; the gap that is left is shown."))
+    nodes: int | None = field(
+        default=None, metadata=option("Branches for one example; any number unless given.", check=require_count)
+    )
 
     def __post_init__(self) -> None:
+        check_fields(self)
         require_between("gap", self.gap, 1e-9, 0.5)
         require_positive("seconds", self.seconds)
 
@@ -47,19 +56,26 @@ class Exact(Certificate):
         """By the dual of all layers, or by the relaxation where that proves nothing in time."""
         deadline = time.perf_counter() + self.seconds
         margins = layers.around(example.x, enclosure.ball, example.y)
-        enclosure = enclosed(margins, example, enclosure, self.gap, lambda: time.perf_counter() > deadline)
+        enclosure = enclosed(margins, example, enclosure, self.gap, lambda: time.perf_counter() > deadline, self._most)
         return enclosure if enclosure.lower > 0 else relaxed(example, enclosure)
 
     def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
         deadline = time.perf_counter() + self.seconds
-        radii = []
-        for rival in margins.rivals(example.y):
+        radii, rivals = [], list(margins.rivals(example.y))
+        for place, rival in enumerate(rivals):
             margin = margins.over(rival, example, enclosure.ball)
-            radius, enclosure = self._radius(margin, enclosure, deadline)
+            fair = enclosure.nodes + (self._most - enclosure.nodes) / (len(rivals) - place)
+            radius, enclosure = self._radius(margin, enclosure, deadline, fair)
             radii.append(margin.unit * radius)
         return enclosure.proven(min(radii))
 
-    def _radius(self, margin: RivalMargin, enclosure: Enclosure, deadline: float) -> tuple[float, Enclosure]:
+    @property
+    def _most(self) -> float:
+        return math.inf if self.nodes is None else self.nodes
+
+    def _radius(
+        self, margin: RivalMargin, enclosure: Enclosure, deadline: float, nodes: float
+    ) -> tuple[float, Enclosure]:
         """What is proved of this margin, in its unit, and the enclosure after further attacks."""
         model = margin.model
         if never_flips(model, initial_kinds(model)):
@@ -69,4 +85,4 @@ class Exact(Certificate):
         start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
         enclosure = margin.attacked(enclosure, start.point)
         root = refine(start, margin.ball(enclosure) * (1 - self.gap), min(1e-4, self.gap), enough)
-        return BranchAndBound(margin, self.gap, depth, deadline).run(root, enclosure)
+        return BranchAndBound(margin, self.gap, depth, deadline, nodes).run(root, enclosure)

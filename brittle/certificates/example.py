@@ -14,13 +14,15 @@ from brittle.networks import Network
 class Enclosure:
     """`lower` ≤ radius ≤ `upper`; `flip` (dim,) has the length `upper` and was measured on the network.
 
-    Where no flip is known `upper` is infinite and `flip` zero. Nobody asks beyond the `cap`.
+    Where no flip is known `upper` is infinite and `flip` zero. Nobody asks beyond the `cap`. `nodes` counts the
+    branches that were looked at.
     """
 
     lower: float
     upper: float
     flip: Tensor
     cap: float
+    nodes: int = 0
 
     @property
     def ball(self) -> float:
@@ -35,6 +37,10 @@ class Enclosure:
     def proven(self, radius: float) -> "Enclosure":
         """With the proof that no flip is shorter than the radius."""
         return replace(self, lower=max(self.lower, radius))
+
+    def branched(self) -> "Enclosure":
+        """With one more branch looked at."""
+        return replace(self, nodes=self.nodes + 1)
 
 
 @dataclass(frozen=True, eq=False)

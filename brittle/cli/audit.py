@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from torch import Generator
 
     from brittle.auditing import Audit, Remedy
+    from brittle.auditing.proofs import Certified
+    from brittle.auditing.vulnerability import Radii
     from brittle.networks import Network
     from brittle.settings import Data
 
@@ -48,9 +50,13 @@ def run(
             "--pictures", metavar="FOLDER", callback=folder_to_write, help="Write the page's pictures as PNG files."
         ),
     ] = None,
-    budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
+    budget: Annotated[
+        float, typer.Option("--budget", metavar="SECONDS", help="Work to spend, in seconds of a nominal machine.")
+    ] = 60.0,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
     remedy: Annotated[list[str] | None, typer.Option("--remedy", help="Try only these; 'none' for none.")] = None,
+    test: Annotated[bool, typer.Option("--test", help="Audit the held-out examples.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done for the budget.")] = False,
     fail_below: Annotated[
         float | None, typer.Option("--fail-below", metavar="R", help="Exit with 1 if the median radius is below R.")
     ] = None,
@@ -65,22 +71,24 @@ def run(
     require_count("--examples", examples)
     require_positive("--budget", budget)
     _refuse(model, data, remedy)
-    from brittle.auditing import audit, certifiable
+    from brittle.auditing import audit, certifiable, planned
 
     rng, chosen = generator(seed), _remedies(remedy)
     with watching("audit") as watch:
         network, examined, title = _subject(model, data, rng)
+        options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": chosen}
+        if plan:
+            emit(planned(network, examined, **options).to_json(), json)
+            return
         judged = fail_below is None or judge == "attacked" or certifiable(network)
         require(judged, "this network cannot be certified here; use --judge attacked")
         found = audit(
             network,
             examined,
             start=None if init is None else init.load(),
-            budget=budget,
-            examples=examples,
-            remedies=chosen,
             rng=rng,
             watch=watch,
+            **options,
         )
     deliver(
         lambda: _write_page(found, network, examined, report, title),
@@ -157,21 +165,32 @@ def _table(found: "Audit") -> Any:
         "off it": weak.off,
         "one gradient step": weak.gradient_step,
     }
-    rows = [[name, each.median, len(each.rows)] for name, each in radii.items() if each is not None]
-    if weak.certified is not None:
-        rows.append(["certified, no flip below", weak.certified.median_lower, len(weak.certified.rows)])
-    rows += [[f"all at once, from the {one.name}", one.smallest, len(weak.examples)] for one in weak.universal]
-    parts: list[Any] = [found.verdict, "", rows_table(["radius", "median", "examples"], rows), "", _treatments(found)]
+    rows = [[name, each.median, _interval(each), len(each.rows)] for name, each in radii.items() if each is not None]
+    proved = weak.certified
+    if proved is not None:
+        rows.append(["certified, no flip below", proved.median_lower, _interval(proved), len(proved.rows)])
+    rows += [[f"all at once, from the {one.name}", one.smallest, "", len(weak.examples)] for one in weak.universal]
+    table = rows_table(["radius", "median", "95 % interval", "examples"], rows)
+    parts: list[Any] = [found.verdict, "", table, "", _treatments(found)]
+    if proved is not None:
+        parts.append(", ".join(f"{count} {word}" for word, count in proved.counts.items()))
     if found.partial:
-        parts.append(f"partial: time ran out for {', '.join(found.partial)}")
+        parts.append(f"not reproducible at this budget: the clock cut short {', '.join(found.partial)}")
     return Group(*parts)
 
 
+def _interval(radii: "Radii | Certified") -> str:
+    return " to ".join(map(short, radii.interval))
+
+
 def _treatments(found: "Audit") -> Table:
-    table = Table("remedy", "radius", "factor", "accuracy", box=None, pad_edge=False, header_style="bold")
+    judge = found.remedies[0].judged_on if found.remedies else "training"
+    columns = ("remedy", "radius", "factor", "proved", f"{judge} accuracy")
+    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for each in found.remedies:
         if each.applied:
-            table.add_row(each.name, short(each.radius_after), f"{each.factor:.2f}", f"{each.accuracy_after:.1%}")
+            numbers = (short(each.radius_after), f"{each.factor:.2f}", short(each.proved_after))
+            table.add_row(each.name, *numbers, f"{each.accuracy_after:.1%}")
         else:
-            table.add_row(each.name, "-", "-", f"not tried: {each.reason}")
+            table.add_row(each.name, "-", "-", "-", each.reason)
     return table

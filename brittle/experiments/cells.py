@@ -2,21 +2,34 @@
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.result import jsonable
 from brittle.experiments.base import Experiment, FigureResult, Seconds
-from brittle.experiments.cell import Cell, Point
+from brittle.experiments.cell import Cell, Point, Task
 from brittle.experiments.sweep import Engine, Local, Measured, Work
 
 
+class Kept(Protocol):
+    """A piece of work whose outcome is kept in a file of its own."""
+
+    @property
+    def task(self) -> Task: ...
+
+    @property
+    def key(self) -> str: ...
+
+
+Piece = TypeVar("Piece", bound=Kept)
+
+
 def finished_cells(
-    cells: list[Cell], folder: Path, work: Work, engine: Engine | None = None
-) -> Iterator[tuple[Cell, Measured | Exception]]:
+    cells: Sequence[Piece], folder: Path, work: Work, engine: Engine | None = None
+) -> Iterator[tuple[Piece, Measured | Exception]]:
     """Every cell once, in whatever order: those in the folder first, the others as they are measured and written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +71,7 @@ def timed(cell: Cell) -> Measured:
     return {"measured": measured, "seconds": {"cells": time.thread_time() - begun, **seconds}}
 
 
-def saved(folder: Path, cells: list[Cell]) -> dict[str, Measured]:
+def saved(folder: Path, cells: Sequence[Kept]) -> dict[str, Measured]:
     """The cells that are in the folder, by their key; a damaged file counts as absent."""
     found = {}
     for key in (cell.key for cell in cells):

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from brittle.auditing import Audit
+from brittle.auditing.sample import audited
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels
 from brittle.settings import Data
@@ -57,6 +58,7 @@ def _cumulative(norms: Tensor) -> tuple[Tensor, Tensor]:
 def boundary_slice(audit: Audit, network: Network, data: Data) -> Figure:
     """The margin of one median example in the plane of its shortest flip and the way to another class."""
     weak = audit.vulnerability
+    data = audited(data, weak.held_out)
     place = _median_place(weak.free.norms)
     row = int(weak.examples[weak.free.rows[place]])
     x, y, flip = data.X[row], data.y[row : row + 1], weak.perturbations[place]
@@ -120,7 +122,7 @@ def adversarial_examples(audit: Audit, data: Data) -> Figure | None:
     if image is None:
         return None
     weak = audit.vulnerability
-    norms = weak.free.norms
+    data, norms = audited(data, weak.held_out), weak.free.norms
     places = torch.where(norms.isfinite() & (norms > 0), norms, math.inf).argsort()[:SHOWN].tolist()
     figure, axes = panels(columns=len(places), rows=3, width=1.5, height=1.5)
     for column, place in enumerate(places):

@@ -56,7 +56,7 @@ def audit_page(audit: Audit, network: Network, data: Data, title: str) -> str:
         loader=PackageLoader("brittle.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters["number"] = number
-    environment.filters["share"] = lambda value: "–" if value is None else f"{value:.1%}"
+    environment.filters["share"] = lambda value: "–" if value is None or math.isnan(value) else f"{value:.1%}"
     shown = audit_pictures(audit, network, data)
     template = environment.get_template("audit.html")
     return template.render(audit=audit, title=title, pictures=shown, version=__version__)

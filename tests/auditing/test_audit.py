@@ -2,17 +2,17 @@
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 import torch
 from torch import nn
 
 import brittle as bt
-from brittle.auditing.budget import Budget, in_batches
-from brittle.auditing.remedies import PARTS, Patient
+from brittle.auditing.budget import Budget
+from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.vulnerability import vulnerability
 from brittle.common.errors import InputError
 from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
@@ -39,8 +39,7 @@ def quick(model, data, **options):
 def test_radii_of_a_network_whose_radius_is_known():
     data = Orthogonal(dim=40).sample(10)
     network = orthogonal_kkt(data.X, data.y).network
-    basis = torch.eye(40, 10, dtype=torch.float64)
-    found = vulnerability(network, data, basis, torch.Generator().manual_seed(0), Budget(300.0))
+    found = quick(network, data, remedies=()).vulnerability
     radius = math.sqrt(40 / 10)
     assert found.free.norms.tolist() == pytest.approx([radius] * 10, rel=1e-6)
     assert found.certified.lower.tolist() == pytest.approx([radius] * 10, rel=1e-3)
@@ -51,7 +50,7 @@ def test_radii_of_a_network_whose_radius_is_known():
 
 def test_off_subspace_weights_are_found_and_removed(trained):
     network, data = trained
-    found = quick(network, data)
+    found = quick(network, data, examples=16)
     assert found.geometry.codimension == 32
     assert found.explanation.initial_share_of_weights_off == pytest.approx(1)
     assert found.weaknesses[0].startswith("Off-subspace weights")
@@ -71,7 +70,7 @@ def test_the_kkt_conditions_are_measured_once(monkeypatch):
         measured.append(residual(*arguments, **options))
         return measured[-1]
 
-    for place in ("brittle.theorems.instance", "brittle.auditing.regime"):
+    for place in ("brittle.theorems.instance", "brittle.auditing.instance"):
         monkeypatch.setattr(f"{place}.residual", counted)
     found = quick(network, data, remedies=())
     assert found.regime.name == "kkt"
@@ -123,13 +122,6 @@ def test_multi_class_networks_are_audited(rng):
     assert (found.vulnerability.certified.lower <= found.vulnerability.certified.upper + 1e-12).all()
 
 
-def test_in_batches_keeps_to_its_budget():
-    seen = [rows.tolist() for rows, _ in in_batches(lambda rows: None, 50, Budget(300.0))]
-    assert sorted(row for rows in seen for row in rows) == list(range(50))
-    spent = Budget(1e-9)
-    assert len(list(in_batches(lambda rows: None, 50, spent))) == 1
-
-
 def test_unknown_remedies_are_named(trained):
     with pytest.raises(InputError, match=r"remedy is 'prayer'; it must be one of remove-off-subspace"):
         quick(*trained, remedies=("prayer",))
@@ -146,11 +138,36 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
         PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
 
 
-def treatment(name, radius, accuracy):
-    return Treatment(name, "", True, "", 1.0, accuracy, None, None, 1.0, radius, 0, 0.0, None)
+def treatment(name, radius):
+    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, None, None, 0, 0.0, None)
 
 
-def test_the_best_remedy_may_not_cost_accuracy():
-    tried = (treatment("strong", 3.0, 0.7), treatment("mild", 1.4, 0.995), treatment("none", 1.01, 1.0))
-    assert best(tried).name == "mild"
+def test_the_best_remedy_is_one_that_helps():
+    tried = (treatment("strong", 3.0), treatment("mild", 1.4), treatment("none", 1.01))
+    assert best(tried).name == "strong"
     assert best(tried[2:]) is None
+    assert best((replace(tried[0], applied=False), *tried[1:])).name == "mild"
+
+
+@dataclass(frozen=True)
+class Careless(Remedy):
+    """Forgets one label."""
+
+    name: ClassVar = "careless"
+    explains: ClassVar = "every label is taken for 1"
+
+    def apply(self, patient, rng, budget):
+        return replace(patient.network, v=patient.network.v.abs())
+
+
+def test_a_remedy_that_costs_accuracy_is_refused_with_the_accuracy_that_judged_it(trained):
+    network, data = trained
+    test = Subspace(dim=40, codimension=32).sample(20, torch.Generator().manual_seed(5)).X
+    held = replace(data, X_test=test, y_test=network.predict(test))
+    (found,) = quick(network, held, remedies=(Careless(),)).remedies
+    assert (found.applied, found.network, found.judged_on) == (False, None, "held-out")
+    after = replace(network, v=network.v.abs()).accuracy(test, held.y_test)
+    assert found.accuracy_before == 1
+    assert found.accuracy_after == after < 0.9
+    assert f"{after:.1%}" in found.reason
+    assert quick(network, data, remedies=(Careless(),)).remedies[0].judged_on == "training"

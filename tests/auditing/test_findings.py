@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from brittle.auditing.explanation import explain, share_off, without_off_subspace_weights
-from brittle.auditing.geometry import geometry
+from brittle.auditing.geometry import geometry, random_sums, spans
+from brittle.auditing.instance import Audited
 from brittle.auditing.regime import training_regime
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
-from brittle.theorems import Instance
 
 
 def test_geometry_of_a_subspace(rng):
@@ -51,20 +51,64 @@ def test_duplicates_and_zero_examples_do_not_break_geometry():
     assert found.norm_spread == math.inf
 
 
+@pytest.mark.parametrize("rank", [12, 40])
+def test_random_sums_find_the_span_of_all_examples_and_say_so(rng, rank):
+    """One example in a thousand has the last direction: a subsample would miss it."""
+    frame = torch.linalg.qr(torch.randn(60, rank, generator=rng, dtype=torch.float64)).Q
+    coordinates = torch.randn(1000, rank, generator=rng, dtype=torch.float64)
+    coordinates[:-1, -1] = 0
+    data = Data(coordinates @ frame.T, torch.ones(1000).double())
+    found = geometry(data, rows=30)
+    assert (found.rows, found.span_known) == (30, rank == 12)
+    assert found.rank == min(30, rank)
+    if found.span_known:
+        assert found.codimension == 48
+        assert Basis(found.basis).off(data.X).abs().max() < 1e-10
+        exact = geometry(data)
+        assert found.affine_rank == exact.affine_rank
+        assert abs(found.effective_dimensions["90%"] - exact.effective_dimensions["90%"]) <= 3
+    else:
+        assert (found.codimension, found.basis) == (None, None)
+
+
+def test_a_basis_that_misses_one_example_is_noticed(rng):
+    X = torch.zeros(500, 9, dtype=torch.float64)
+    X[:, :5] = torch.randn(500, 5, generator=rng, dtype=torch.float64)
+    basis = torch.eye(9, 5, dtype=torch.float64)
+    assert spans(basis, X, rng)
+    X[123, 7] = 1e-3
+    assert not spans(basis, X, rng)
+
+
+def test_random_sums_keep_lengths_on_average(rng):
+    X = torch.randn(2000, 5, generator=rng, dtype=torch.float64)
+    sums = random_sums(X, 400, rng)
+    assert (sums.Y.T @ sums.Y).trace() == pytest.approx(float(X.square().sum()), rel=0.2)
+    shifted = random_sums(X + 3.0, 400, torch.Generator().manual_seed(1))
+    again = random_sums(X, 400, torch.Generator().manual_seed(1))
+    assert torch.allclose(shifted.Y - 3.0 * shifted.weights[:, None], again.Y)  # sums of x - mean are known with them
+
+
 def test_a_kkt_point_is_named(rng):
     data = Orthogonal(dim=20).sample(10)
-    assert training_regime(Instance(data, orthogonal_kkt(data.X, data.y).network)).name == "kkt"
+    assert training_regime(Audited(data, orthogonal_kkt(data.X, data.y).network)).name == "kkt"
 
 
 def test_networks_near_and_at_their_start_are_named(rng):
     data = Sphere(dim=30, radius=1.0).sample(8, rng)
     start = Lazy().draw(30, 2000, rng)
-    assert training_regime(Instance(data, start)).name == "untrained"
+    assert training_regime(Audited(data, start)).name == "untrained"
     moved = start.trained(start.W + 0.1 * torch.randn(start.W.shape, generator=rng).double() / 30, start.b, start.v)
-    assert training_regime(Instance(data, moved)).name == "lazy"
-    assert training_regime(Instance(data, TwoLayer(moved.W, moved.b, moved.v))).name == "unknown"
+    lazy, unknown = (training_regime(Audited(data, each)) for each in (moved, TwoLayer(moved.W, moved.b, moved.v)))
+    assert lazy.name == "lazy"
+    assert f"{lazy.relative_move:.1%}" in lazy.sentence
+    assert f"{lazy.signs_changed:.1%}" in lazy.sentence
+    assert unknown.name == "unknown"
+    assert "--init FILE" in unknown.sentence
+    half = start.trained(start.W * 1.44, start.b, start.v)
+    assert training_regime(Audited(data, half)).name == "between"  # 44 % is not lazy
     rich = start.trained(5 * torch.randn(start.W.shape, generator=rng).double(), start.b, start.v)
-    assert training_regime(Instance(data, rich)).name == "rich"
+    assert training_regime(Audited(data, rich)).name == "rich"
 
 
 @pytest.mark.parametrize("classes", [1, 3])

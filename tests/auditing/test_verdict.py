@@ -1,31 +1,56 @@
-"""Sentences compare medians over the same examples, and say over how many."""
+"""Sentences say on how many examples they rest, compare the same examples, and conclude nothing from a part of them."""
 
 from dataclasses import replace
 
 import torch
 
-from brittle.auditing.verdict import _how_far, compared
-from brittle.auditing.vulnerability import Certified, Radii, Vulnerability, median
+from brittle.auditing.proofs import Certified
+from brittle.auditing.sample import median, median_interval
+from brittle.auditing.verdict import _how_far, off_subspace_cost, written
+from brittle.auditing.vulnerability import Radii, Vulnerability
 
 
-def radii(*norms: float) -> Radii:
-    values = torch.tensor(norms, dtype=torch.float64)
-    return Radii(torch.arange(len(norms)), values, median(values), partial=False)
+def tensor(*values: float) -> torch.Tensor:
+    return torch.tensor(values, dtype=torch.float64)
 
 
-def test_medians_are_over_the_examples_that_both_reached():
-    """Over all five examples the first median would be 5."""
-    assert compared(radii(1, 2, 3, 9, 9), radii(4, 5, 6)) == (2, 5, 3)
+def radii(*norms: float, count: int | None = None) -> Radii:
+    return Radii.of(tensor(*norms), len(norms) if count is None else count)
+
+
+def weak(free: Radii, on: Radii | None = None, certified: Certified | None = None) -> Vulnerability:
+    return Vulnerability(torch.arange(5), False, 50, 10.0, free, free, on, None, (), certified, torch.zeros(5, 2))
 
 
 def test_a_proof_of_some_examples_is_set_beside_their_flips():
-    rows, lower = torch.tensor([0, 1, 2]), torch.tensor([0.5, 1.0, 1.5], dtype=torch.float64)
-    some = Certified(rows, lower, lower, lower > 0, "dual", median(lower), median(lower), partial=True)
-    free = radii(1, 2, 3, 9, 9)
-    weak = Vulnerability(torch.arange(5), 10.0, free, free, None, None, (), some, torch.zeros(5, 2))
-    assert _how_far(weak) == (
-        "The median of 5 examples flips at distance 3, 30.0% of its norm; "
-        "of the 3 that there was time to certify, half provably hold out to 1, where the attack needs 2."
+    lower, status = tensor(0.5, 1.0, 3.0), ("proved", "proved", "exact")
+    some = Certified(torch.arange(3), lower, lower, status, "dual", 1.0, 1.0, median_interval(lower), partial=False)
+    subject = weak(radii(1, 2, 3, 9, 9), certified=some)
+    assert _how_far(subject) == (
+        "The median of 5 of 50 training examples flips at distance 3 (95 % interval 0 to ∞), 30.0% of its norm; of the "
+        "3 that there was work to certify, half provably hold out to 1, where the attack needs 2; the radius of 1 is "
+        "known exactly."
     )
-    whole = replace(weak, free=radii(1, 2, 3))
-    assert _how_far(whole).endswith("flips at distance 2, 20.0% of its norm; half of them provably hold out to 1.")
+    whole = replace(subject, free=radii(1, 2, 3), held_out=True, available=3)
+    assert _how_far(whole) == (
+        "The median of all 3 held-out examples flips at distance 2 (95 % interval 0 to ∞), 20.0% of its norm; half of "
+        "them provably hold out to 1; the radius of 1 is known exactly."
+    )
+    assert some.counts == {"exact": 1, "proved": 2, "open": 0, "error": 0}
+    assert some.open_rows.tolist() == [0, 1]
+
+
+def test_nothing_is_concluded_from_a_part_of_the_examples():
+    free, on = radii(1, 2, 3), radii(2, 4, 6)
+    assert off_subspace_cost(weak(free, on)) == 2
+    assert off_subspace_cost(weak(free, radii(2, 4, count=3))) is None
+    assert off_subspace_cost(weak(radii(1, 2, count=3), on)) is None
+
+
+def test_a_verdict_that_the_clock_cut_short_says_so():
+    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), (), [], partial=True)
+    assert "reproducible" not in written(weak(radii(1, 2, 3)), (), [], partial=False)
+
+
+def test_the_median_is_the_lower_middle():
+    assert median(tensor(1, 2, 3, 4)) == 2

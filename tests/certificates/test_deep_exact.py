@@ -130,6 +130,21 @@ def test_when_time_is_up_the_enclosure_holds():
     assert (found.lower <= found.upper).all()
 
 
+@pytest.mark.parametrize(("seed", "shape"), [(3, (3, 30, 1)), (2, (6, 16, 16, 3))])
+def test_nodes_end_the_search_where_they_are_used_up(seed, shape):
+    network, X = _random(seed, shape, steep=2 if len(shape) == 3 else 1.5)
+    data = _labelled(network, X)
+    whole = Exact(gap=1e-6).bound(network, data)
+    most = int(whole.nodes.max()) // 2
+    cut = [Exact(gap=1e-6, nodes=most).bound(network, data) for _ in range(2)]
+    assert most > 3
+    assert torch.equal(cut[0].lower, cut[1].lower)
+    assert torch.equal(cut[0].nodes, cut[1].nodes)
+    assert int(cut[0].nodes.max()) <= most + 1  # a split looks at two branches
+    assert (cut[0].lower <= whole.upper).all()
+    assert not cut[0].exact.all()
+
+
 def _minimum(problem, y):
     """min over x of the Lagrangian in rational arithmetic, None if it has none."""
     S = _exact_lagrangian(problem, y)

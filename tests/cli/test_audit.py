@@ -42,6 +42,21 @@ def test_a_radius_can_be_demanded(files, capsys):
     assert "below 1e+09" in capsys.readouterr().err
 
 
+def test_held_out_examples_can_be_audited_and_the_plan_be_asked_for(files, rng, capsys):
+    network, data = load_network("net.npz"), Subspace(dim=12, codimension=6).sample(8, rng, test=5)
+    save_data(Data(data.X, network.predict(data.X), data.X_test, network.predict(data.X_test)), "both.npz")
+    command = ["audit", "net.npz", "--data", "both.npz", "--test", "--json", "-", *QUICK]
+    assert main([*command, "--plan"]) == 0
+    plan = json.loads(capsys.readouterr().out)
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["plan"] == plan
+    assert (plan["examples"], plan["budget"]) == (4, 8)
+    assert (found["vulnerability"]["held_out"], found["vulnerability"]["available"]) == (True, 5)
+    assert main(["audit", "net.npz", "--data", "data.npz", "--test", *QUICK]) == 2
+    assert "no test examples" in capsys.readouterr().err
+
+
 def test_hardening_writes_another_network(files, capsys):
     command = ["harden", "net.npz", "--data", "data.npz", "--remedy", "remove-off-subspace", "--out", "hard.npz"]
     assert main([*command, "--budget", "20", "--json", "-"]) == 0

@@ -50,7 +50,7 @@ class Node:
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Grows until no flip is left that is shorter by the gap than the shortest known, or time is up.
+    """Grows until no flip is left that is shorter by the gap than the shortest known, or time or `nodes` are up.
 
     Lengths are in the network's own unit. `rivals` are those whose margin the first intervals do not settle.
     """
@@ -60,13 +60,14 @@ class Tree:
     example: Example
     gap: float
     expired: Expired
+    nodes: float = math.inf  # branches beyond which none is split
 
     def grow(self, nodes: Sequence[Node], enclosure: Enclosure) -> Enclosure:
         """With the radius that is proved in the end, after all attacks."""
         order, closed = itertools.count(), np.inf
         open_ = [(node.floor, next(order), node) for node in nodes]
         heapq.heapify(open_)
-        while open_ and open_[0][0] < self._target(enclosure).enough and not self.expired():
+        while open_ and open_[0][0] < self._target(enclosure).enough and self._goes_on(enclosure):
             _, _, node = heapq.heappop(open_)
             neuron = _loosest(node.solved)
             if neuron is None:
@@ -78,6 +79,9 @@ class Tree:
                     heapq.heappush(open_, (child.floor, next(order), child))
         return enclosure.proven(self.radius_of(min(closed, open_[0][0] if open_ else np.inf), enclosure))
 
+    def _goes_on(self, enclosure: Enclosure) -> bool:
+        return enclosure.nodes < self.nodes and not self.expired()
+
     def first_nodes(self, enclosure: Enclosure) -> tuple[list[Node], Enclosure]:
         """One for every rival that is not closed without branching, and the enclosure after their attacks."""
         root, branch, nodes = self.root, self.root.branch, []
@@ -88,7 +92,7 @@ class Tree:
             problem = Problem.of(root, branch, rival)
             iterate = None if start is None else with_margin(shared, problem, start, margin_at(root.ball, rival))
             solved = self._solve(branch, rival, iterate, 0.0, enclosure)
-            enclosure = self._attacked(solved, rival, AT_ROOT, enclosure)
+            enclosure = self._attacked(solved, rival, AT_ROOT, enclosure.branched())
             if solved.ending is not Ending.CLOSED:
                 nodes.append(Node(rival, solved))
         return nodes, enclosure
@@ -99,7 +103,7 @@ class Tree:
         problem = Problem.of(self.root, branch, node.rival)
         iterate = inherited(old.problem, problem, old.iterate, branch.signs)
         solved = self._solve(branch, node.rival, iterate, node.floor, enclosure)
-        return Node(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure)
+        return Node(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure.branched())
 
     def _solve(self, branch: Branch, rival: int, iterate: Iterate | None, floor: float, enclosure: Enclosure) -> Solved:
         """From the iterate, and from a cold start where that breaks down."""
@@ -145,7 +149,14 @@ def asked(enclosure: Enclosure, gap: float) -> float:
     return enclosure.ball * (1 - KEPT * gap) if flips else enclosure.ball
 
 
-def plant(margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired) -> Tree | None:
+def plant(
+    margins: DeepMargins,
+    example: Example,
+    enclosure: Enclosure,
+    gap: float,
+    expired: Expired,
+    nodes: float = math.inf,
+) -> Tree | None:
     """The tree before any node; None where intervals leave the floats."""
     ball = Ball.of(margins, asked(enclosure, gap))
     known = first_intervals(ball)
@@ -153,16 +164,18 @@ def plant(margins: DeepMargins, example: Example, enclosure: Enclosure, gap: flo
         return None
     floors = margin_floors(ball, known)
     rivals = tuple(int(rival) for rival in np.argsort(floors) if not floors[rival] > 0)
-    return Tree(Root.of(ball, known), rivals, example, gap, expired)
+    return Tree(Root.of(ball, known), rivals, example, gap, expired, nodes)
 
 
-def enclosed(margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired) -> Enclosure:
+def enclosed(
+    margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired, nodes: float
+) -> Enclosure:
     """With the proof that no flip of the ball is shorter than `lower`."""
-    tree = plant(margins, example, enclosure, gap, expired)
+    tree = plant(margins, example, enclosure, gap, expired, nodes)
     if tree is None:
         return enclosure
-    nodes, enclosure = tree.first_nodes(enclosure) if tree.rivals else ([], enclosure)
-    return tree.grow(nodes, enclosure)
+    roots, enclosure = tree.first_nodes(enclosure) if tree.rivals else ([], enclosure)
+    return tree.grow(roots, enclosure)
 
 
 def _loosest(solved: Solved) -> int | None:

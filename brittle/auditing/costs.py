@@ -1,0 +1,91 @@
+"""What each part of an audit costs, in seconds of a nominal machine, from the sizes alone.
+
+The nominal machine is one core of a laptop. The constants were measured once and are part of the definition of a
+budget: a faster machine ends sooner and reaches the same verdict, a slower one later, up to the hard stop of `Budget`.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from brittle.networks import Layered, Network, TwoLayer
+from brittle.settings import Data
+
+RATE = 2e10  # floating-point operations per second in products of matrices
+CALL = 1e-3  # a pass through a network, however small
+SINGULAR = 1.5e-9  # of the larger side times the square of the smaller, for singular values and vectors
+BYTES = 5e8  # read and hashed per second
+
+
+@dataclass(frozen=True)
+class Costs:
+    """`operations` of one pass through the network for one example; its `columns`, `widths` and `rivals`."""
+
+    operations: float
+    columns: int
+    widths: tuple[int, ...]  # of the hidden layers; none for a module whose layers are unknown
+    rivals: int
+    two_layer: bool
+
+    @classmethod
+    def of(cls, network: Network) -> "Costs":
+        widths = network.shape[1:-1] if isinstance(network, Layered) else ()
+        rivals = max(1, network.classes - 1)
+        return cls(operations(network), network.dim, widths, rivals, isinstance(network, TwoLayer))
+
+    def gradient(self, examples: int) -> float:
+        """Of the loss in all parameters, or of the margins in x, on so many examples."""
+        return CALL + 3 * self.operations * examples / RATE
+
+    def attack(self, rank: int = 0) -> float:
+        """The minimum-norm attack on one example, in a subspace of dimension `rank` or anywhere."""
+        projected = 4.0 * self.columns * rank
+        if self.two_layer:
+            return 0.004 + 1.5e-8 * self.operations + 5e-9 * projected
+        return 0.012 * max(2, len(self.widths)) + 3e-5 * sum(self.widths) + 8e-8 * self.operations + 2e-8 * projected
+
+    def ray(self) -> float:
+        """An exact search along one direction, for one example."""
+        return 0.1 * self.attack()
+
+    def dual(self) -> float:
+        """The dual bound of one example."""
+        if len(self.widths) == 1:
+            return self.rivals * (0.03 + 6e-10 * self.widths[0] ** 2 * self.columns)
+        return 0.03 * len(self.widths) + 1e-4 * sum(self.widths) + 6e-7 * self.operations
+
+    def branch(self) -> float:
+        """One branch of the exact certificate, for one rival of one example."""
+        if len(self.widths) == 1:
+            return 0.05 + 8e-10 * self.widths[0] ** 2 * self.columns
+        unknowns = min(self.columns, self.widths[0]) + sum(self.widths)
+        return 0.03 + max(2.5e-5 * unknowns**2, 1e-8 * unknowns**3)
+
+
+def gradient_work(network: Network, data: Data) -> float:
+    """What one gradient of the loss on all examples costs, in the unit of a budget."""
+    return Costs.of(network).gradient(len(data))
+
+
+def operations(network: Network) -> float:
+    """Multiplications and additions of one pass for one example; at least two for every parameter."""
+    zeros = torch.zeros(1, network.dim, dtype=network.dtype)
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        network.logits(zeros)
+    parameters = sum(array.numel() for array in network.arrays.values())
+    return float(max(counter.get_total_flops(), 2 * parameters))
+
+
+def spectrum(rows: int, columns: int) -> float:
+    """Singular values and vectors of a matrix, and the values of its centred form."""
+    return CALL + SINGULAR * max(rows, columns) * min(rows, columns) ** 2
+
+
+def largest_spectrum(rows: int, columns: int, work: float) -> int:
+    """The most rows, up to `rows`, whose spectrum takes no more than this work."""
+    low, high = 1, rows
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if spectrum(middle, columns) <= work else (low, middle - 1)
+    return low

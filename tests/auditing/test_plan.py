@@ -1,0 +1,168 @@
+"""Work is counted: the same seed gives the same audit, whatever the machine does meanwhile."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+import brittle as bt
+from brittle.auditing import budget as budgets
+from brittle.auditing.budget import Budget, Deadline
+from brittle.auditing.costs import Costs, largest_spectrum, operations, spectrum
+from brittle.auditing.plan import Plan
+from brittle.auditing.proofs import Subject, certify
+from brittle.auditing.remedies import AdversarialTraining
+from brittle.common.errors import InputError
+from brittle.networks import Convolution, Deep, Dense, PyTorch
+from brittle.settings import Data
+from brittle.training import Descent, Steps
+
+REMEDIES = (AdversarialTraining(rounds=12), "smaller-initialisation", "remove-off-subspace")
+
+
+@pytest.fixture(scope="module")
+def subject():
+    """Two layers on 40 examples in 7 of 10 dimensions, with 20 held out."""
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(60, 10, generator=rng, dtype=torch.float64)
+    X[:, 7:] = 0
+    y = X[:, 0].sign()
+    data = Data(X[:40], y[:40], X[40:], y[40:])
+    return Descent(until=Steps(300), rate=0.5).train(PyTorch().draw(10, 30, rng), data).network, data
+
+
+def plain(value):
+    """JSON without its seconds."""
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items() if name != "seconds"}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+def test_the_same_seed_gives_the_same_audit_with_any_threads_beside_a_busy_process(subject):
+    def audited():
+        rng = torch.Generator().manual_seed(4)
+        return bt.audit(*subject, budget=1.5, examples=12, remedies=REMEDIES, rng=rng)
+
+    threads, found = torch.get_num_threads(), []
+    busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(audited())
+            busy.kill()
+    finally:
+        torch.set_num_threads(threads)
+        busy.kill()
+        busy.wait()
+    first, second = (json.dumps(plain(each.to_json())) for each in found)
+    assert found[0].reproducible
+    assert first == second
+    assert found[0].work <= found[0].budget * 1.2
+
+
+def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
+    few, many = (bt.audit(*subject, budget=budget, examples=12, remedies=REMEDIES) for budget in (1.0, 3.0))
+    assert any(before.applied for before in few.remedies)
+    for before, after in zip(few.remedies, many.remedies, strict=True):
+        assert after.applied or not before.applied
+        assert not before.applied or (before.factor >= 1.05) == (after.factor >= 1.05)
+
+
+def test_the_hard_stop_is_admitted(subject, monkeypatch):
+    monkeypatch.setattr(budgets, "LATEST", 1e-9)
+    found = bt.audit(*subject, budget=1.0, examples=60, remedies=("remove-off-subspace",))
+    assert not found.reproducible
+    assert {"theorems", "remedy remove-off-subspace", "certificates"} <= set(found.partial)
+    assert "not reproducible at this budget" in found.verdict
+    assert not found.remedies[0].applied
+    assert "Of the remedies" not in found.verdict
+    assert found.to_json()["reproducible"] is False
+
+
+def test_what_a_job_leaves_stays_for_others():
+    whole = Budget(10.0)
+    job = whole.grant(4.0)
+    job.charge(1.5)
+    assert (job.left, whole.left) == (2.5, 8.5)
+    assert job.steps(0.5) == 5
+    assert whole.grant(100.0).seconds == 8.5
+    assert job.deadline == whole.deadline
+    with pytest.raises(InputError, match="larger budget"):
+        job.stops(3.0)
+    steps, deadline = job.stops(0.5)
+    assert steps.value == 5
+    assert str(deadline) == "the hard stop"
+    assert not deadline.reached(None, ())
+    assert Deadline(time.process_time() - 1).reached(None, ())
+
+
+def test_the_plan_depends_on_sizes_alone(subject):
+    network, data = subject
+    other = Data(data.X.flip(0), data.y, data.X_test, data.y_test)
+    plans = [bt.auditing.planned(network, each, budget=5.0) for each in (data, other)]
+    assert plans[0] == plans[1]
+    assert bt.auditing.planned(network, data, budget=5.0, test=True).examples <= 20
+    small, large = (bt.auditing.planned(network, data, budget=each).examples for each in (0.5, 50.0))
+    assert 6 <= small < large == 40
+
+
+def test_large_data_and_networks_are_planned_for_what_they_cost():
+    rng = torch.Generator().manual_seed(0)
+    data = Data(torch.zeros(600, 500), torch.ones(600).double())
+    small, wide = (Plan.of(PyTorch().draw(500, width, rng), data, 600, 10.0, 200, 5) for width in (10, 2000))
+    assert small.examples > 50 > wide.examples >= 6
+    assert small.kkt
+    assert small.theorems
+    poor = Plan.of(PyTorch().draw(500, 2000, rng), data, 600, 0.1, 200, 5)
+    assert not poor.kkt
+    assert not poor.theorems
+    assert spectrum(largest_spectrum(50_000, 3072, 6.0), 3072) <= 6.0
+    assert largest_spectrum(50_000, 3072, 1e9) == 50_000
+
+
+def test_operations_are_counted_by_hand():
+    network = PyTorch().draw_deep(6, (9, 7), torch.Generator().manual_seed(0), outputs=3)
+    assert operations(network) == 2 * (6 * 9 + 9 * 7 + 7 * 3 + 9 + 7 + 3)  # biases are parameters too
+    kernel = torch.zeros(4, 1, 3, 3, dtype=torch.float64)
+    first = Convolution(kernel, torch.zeros(4, dtype=torch.float64), (1, 8, 8), stride=(1, 1))
+    last = Dense(torch.zeros(2, first.outputs, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
+    assert operations(Deep((first, last))) == 2 * (9 * first.outputs + 2 * first.outputs)
+
+
+def test_certificates_close_what_their_work_pays_for(subject):
+    _, data = subject
+    network = PyTorch().draw_deep(10, (8, 8), torch.Generator().manual_seed(1)).to(torch.float64)
+    data = Data(data.X[:8], network.predict(data.X[:8]))
+    flips = bt.attacks.MinimumNorm().run(network, data).perturbations
+    poor, rich = Budget(Costs.of(network).dual() * 5.1 / 0.8), Budget(6.0)
+    (few,), (more,) = (certify([Subject(network, flips)], data, each) for each in (poor, rich))
+    assert len(few.rows) == 5
+    assert len(more.rows) == 8
+    assert more.method == "dual, exact"
+    assert more.counts["exact"] > few.counts["exact"]
+    assert (more.lower[:5] >= few.lower).all()
+    assert (more.lower <= more.upper).all()
+    assert 0 < rich.spent <= 6.0 + Costs.of(network).branch()
+
+
+def test_both_proofs_and_attacks_are_compared_before_and_after(subject):
+    found = bt.audit(*subject, budget=4.0, examples=10, remedies=("remove-off-subspace",))
+    weak, treatment = found.vulnerability, found.remedies[0]
+    assert len(weak.certified.rows) == 10
+    assert treatment.proved_before == weak.certified.median_lower
+    assert treatment.proved_after <= treatment.radius_after * (1 + 1e-9)
+    assert set(weak.certified.status) <= {"exact", "proved", "open", "error"}
+
+
+def test_held_out_examples_are_audited(subject):
+    network, data = subject
+    found = bt.audit(network, data, budget=2.0, test=True, remedies=()).vulnerability
+    assert found.held_out
+    assert (found.available, sorted(found.examples.tolist())) == (20, list(range(20)))
+    norms = bt.attacks.MinimumNorm().run(network, data.test.take(found.examples)).norms
+    assert torch.allclose(found.free.norms, norms, rtol=0.2)
+    with pytest.raises(InputError, match="no test examples"):
+        bt.audit(network, Data(data.X, data.y), test=True)
