@@ -13,8 +13,8 @@ from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
-from brittle.networks.adapter import as_network
 from brittle.networks.base import Network
+from brittle.networks.recognise import as_network
 from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
