@@ -44,7 +44,8 @@ def run(
 ) -> None:
     free, kind = subspace == "free" and basis is None, called(attack)
     require(free or "subspace" in _fields(attack), f"--subspace does not belong to the attack {kind}")
-    network, data = network_file.load(), load_data(data_file)
+    data = load_data(data_file)
+    network = network_file.load(data.X)
     data = data.test if test else data
     if not free:
         attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]

@@ -103,7 +103,8 @@ def _subject(model: NetworkFile | None, data: Path | None, rng: torch.Generator)
         require(data is None, "--data was given without a model: name the network file too")
         return *embedded(rng), "Audit of a network trained on the digits 3 and 8"
     data = required(data, "--data is missing: an audit needs the data that the network was trained on")
-    return model.load(), load_data(data), f"Audit of {model.name}"
+    examples = load_data(data)
+    return model.load(examples.X), examples, f"Audit of {model.name}"
 
 
 def embedded(rng: torch.Generator) -> tuple[Network, Data]:

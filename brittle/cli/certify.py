@@ -47,7 +47,8 @@ def certify(
 ) -> None:
     unboxed = bounds is None and isinstance(method, Dual) and method.boxed
     require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
-    network, data = network_file.load(), load_data(data_file)
+    data = load_data(data_file)
+    network = network_file.load(data.X)
     data = _first(data.test if test else data, examples)
     with watching(called(method)) as watch:
         found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)

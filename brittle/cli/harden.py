@@ -38,7 +38,8 @@ def run(
 ) -> None:
     """Apply one remedy to a network and print before and after."""
     remedy = required(remedy, f"--remedy is missing; it must be one of {REMEDIES.words}")
-    subject, examined = network.load(), load_data(data)
+    examined = load_data(data)
+    subject = network.load(examined.X)
     require_format(subject, out)
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)

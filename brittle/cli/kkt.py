@@ -42,7 +42,8 @@ def kkt(
     json_file: JsonFile = None,
 ) -> None:
     require(out is None or solve_for, "--out is given without --solve; there is no network to write")
-    network, data = network_file.load(), load_data(data_file)
+    data = load_data(data_file)
+    network = network_file.load(data.X)
     network = as_two_layer(network, f"{network_file.path}: a KKT point")
     if solve_for:
         with watching("kkt") as watch:

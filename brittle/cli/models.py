@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Annotated, Any, get_args
 
 import typer
-from torch import nn
+from torch import Tensor, nn
 
+from brittle.cli.console import say
 from brittle.cli.imported import imported
 from brittle.cli.options import file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.networks import Network, TwoLayer, load_network
+from brittle.networks import Network, TwoLayer, read_network
 from brittle.networks.store import SUFFIXES
 
 NetworkOut = Annotated[
@@ -43,10 +44,16 @@ class NetworkFile:
     def name(self) -> str:
         return self.path.name
 
-    def load(self) -> Network:
-        """The network; a named architecture is built without arguments and filled with the file's state."""
+    def load(self, examples: Tensor | None = None) -> Network:
+        """The network; a named architecture is built without arguments and filled with the file's state.
+
+        What a foreign network was recognised as is said on standard error; `examples` are inputs to compare it on.
+        """
         module = None if self.architecture is None else _built(self.architecture)
-        return load_network(self.path, module=module, shape=self.shape)
+        network, recognition = read_network(self.path, module, self.shape, examples)
+        if recognition is not None:
+            say(f"{self.path} is {recognition}")
+        return network
 
 
 NetworkArgument = Annotated[NetworkFile, typer.Argument(metavar="NETWORK", help="Network: .npz, .pt or .safetensors.")]

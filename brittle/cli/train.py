@@ -95,7 +95,7 @@ def _network(file: NetworkFile | None, width: str | None, start: Initialisation,
     if file is not None:
         require(width is None, "--width and --network exclude each other: the file has a width of its own")
         require(start == PyTorch(), "--init with its options and --network exclude each other: the file has weights")
-        return file.load()
+        return file.load(data.X)
     widths = _widths(width)
     if len(widths) == 1 and data.binary:
         return start.draw(data.columns, widths[0], rng, ambient=data.dim)

@@ -284,7 +284,7 @@ def _simple_layer(before: _State, inner: Expression) -> tuple[Affine, bool] | No
     if len(inner.terms) != 1:
         return None
     ((block, term),) = inner.terms.items()
-    if not np.array_equal(before.places[block], np.arange(before.size)[None]):
+    if not np.array_equal(before.places.get(block, ()), np.arange(before.size)[None]):
         return None
     if isinstance(term, Convolution):
         layer = _with_offset(term, inner.offset)
@@ -313,9 +313,9 @@ def _rows(circuit: Circuit, before: _State, inner: Expression) -> Any:
     matrix = sparse.csr_array((inner.size, before.size))
     for block, term in inner.terms.items():
         held = entries(term, circuit.blocks[block].size).tocoo()
-        kept = held.data != 0
+        kept = held.data != 0  # where all is 0, the block is not even held
         row, column, data = held.row[kept], held.col[kept], held.data[kept]
-        for sign, where in zip((1.0, -1.0), before.places[block], strict=False):
+        for sign, where in zip((1.0, -1.0), before.places[block] if kept.any() else (), strict=False):
             matrix = matrix + sparse.csr_array((sign * data, (row, where[column])), shape=matrix.shape)
     return matrix
 

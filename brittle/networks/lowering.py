@@ -109,7 +109,7 @@ class Lowering:
         groups: int = 1,
     ) -> Expression:  # fmt: skip
         """One axis is two with a height of 1."""
-        kernel = torch.from_numpy(_numbers(weight))
+        kernel = torch.from_numpy(_numbers(weight)).contiguous()
         axes = kernel.ndim - 2
         if axes not in (1, 2) or len(input.shape) != axes + 1:
             raise OpaqueError("a convolution has other axes than (channels, length) or (channels, height, width)")
@@ -186,7 +186,7 @@ class Lowering:
     def div(self, first: Any, other: Any) -> Expression:
         if isinstance(other, Expression):
             raise OpaqueError("it divides by what depends on the input")
-        return self.mul(first, torch.from_numpy(1 / _numbers(other)))
+        return self.mul(first, torch.from_numpy(np.asarray(1 / _numbers(other))))
 
     def neg(self, inner: Expression) -> Expression:
         return self.mul(inner, -1.0)
@@ -352,9 +352,7 @@ def _computed(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _numbers(value: Any) -> Array:
-    if isinstance(value, Tensor):
-        return np.ascontiguousarray(value.detach().double().numpy())
-    return np.asarray(float(value)) if isinstance(value, int | float) else np.asarray(value, dtype=np.float64)
+    return value.detach().double().numpy() if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64)
 
 
 def _matrix(weight: Any) -> Array:

@@ -1,7 +1,7 @@
 """Which modules and graphs are affine maps and ReLUs: the steps of their graph say it, and inputs confirm it."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import require
 from brittle.networks.adapter import Adapter, evaluating, features
-from brittle.networks.affine import Affine
+from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, simplest
 from brittle.networks.folded import Folded
@@ -72,7 +72,7 @@ def recognise(
         W, b, v, c = (value.detach().clone() for value in (thing.W, thing.b, thing.v, thing.c))
         return TwoLayer(W, b, v, c), None
     if isinstance(thing, LayeredModule):
-        return simplest(Deep(tuple(thing.trained_layers()))), None
+        return _plain(thing.trained_layers()), None
     try:
         return _of_module(thing, shape, examples)
     except OpaqueError as reason:
@@ -136,8 +136,14 @@ def _network(graph: Graph, shape: tuple[int, ...], layers: list[Affine], plain: 
     if _type(graph) == torch.float32 and all(map(_same, small, layers)):
         layers = small
     if plain:
-        return simplest(Deep(tuple(layers)))
+        return _plain(layers)
     return Folded(tuple(layers), graph=graph, image=shape)
+
+
+def _plain(layers: Sequence[Affine]) -> TwoLayer | Deep:
+    """A convolution stays one, also where there are two layers."""
+    network = Deep(tuple(layers))
+    return simplest(network) if all(isinstance(layer, Dense) for layer in layers) else network
 
 
 def _same(small: Affine, layer: Affine) -> bool:

@@ -19,6 +19,7 @@ from brittle.networks.terms import OpaqueError
 ROWS = 3
 INPUT = "input"
 LOOKS = ("numpy", "__array__", "tolist", "__dlpack__", "data_ptr", "untyped_storage", "storage", "apply_", "map_")
+PRODUCTS = {"linear": "linear", "matmul": "matmul", "__matmul__": "matmul"}  # PyTorch lays their examples side by side
 FIRST_OF = {  # what PyTorch runs beneath, and how many of its arguments have a meaning
     "native_batch_norm": ("batch_norm", 8), "max_pool2d_with_indices": ("max_pool2d", 6), "_softmax": ("softmax", 2),
     "_log_softmax": ("log_softmax", 2), "_prelu_kernel": ("prelu", 2), "_to_copy": ("identity", 1),
@@ -31,7 +32,7 @@ def traced(module: nn.Module, shape: tuple[int, ...], like: Tensor) -> Graph:
     X = torch.randn(ROWS, *shape, generator=rng, dtype=torch.float64).to(like)
     tracer = _Tracer(module, X)
     try:
-        with torch.no_grad(), _Looks(), tracer:
+        with torch.no_grad(), tracer, _Calls(tracer):
             output = module(X)
     except OpaqueError:
         raise
@@ -45,13 +46,19 @@ def traced(module: nn.Module, shape: tuple[int, ...], like: Tensor) -> Graph:
     return tracer.builder.finished(name, shape)
 
 
-class _Looks(TorchFunctionMode):
-    """Refuses what would take numbers out of PyTorch's sight."""
+class _Calls(TorchFunctionMode):
+    """Notes products as they are called, and refuses what would take numbers out of PyTorch's sight."""
+
+    def __init__(self, tracer: "_Tracer") -> None:
+        super().__init__()
+        self.tracer = tracer
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")
         if name in LOOKS:
             raise OpaqueError(f"it looks at numbers with '{name}', which may depend on the input")
+        if name in PRODUCTS:
+            return self.tracer.whole(PRODUCTS[name], func, args, kwargs or {})
         return func(*args, **(kwargs or {}))
 
 
@@ -65,13 +72,28 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._stored = {id(value): name for name, value in (*module.named_parameters(), *module.named_buffers())}
         self._transposed: dict[int, Tensor] = {}
         self._kept: list[Any] = [X]  # an identity is only one as long as its tensor lives
+        self._paused = False
+
+    def whole(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
+        """A call as one step, whatever PyTorch makes of it."""
+        self._paused = True
+        try:
+            result = func(*args, **kwargs)
+        finally:
+            self._paused = False
+        self._kept += [args, kwargs, result]
+        if self._derived((args, kwargs)):
+            self._add(name, args, kwargs, result)
+        return result
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
+        if self._paused:
+            return result
         self._kept += [args, kwargs, result]
         name = func._schema.name.partition("::")[2]
-        if not any(id(each) in self.names for each in _tensors((args, kwargs))):
+        if not self._derived((args, kwargs)):
             if name == "t":
                 self._transposed[id(result)] = args[0]
             return result
@@ -89,10 +111,16 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             raise OpaqueError(f"'{name}' writes into a constant what depends on the input")
         name, given = self._product(name, args[:count], kwargs)
         options = {} if func._schema.name.startswith("aten::_") else _meaningful(kwargs)
-        value = self.builder.add(
-            name, *map(self._argument, given), **{k: self._argument(v) for k, v in options.items()}
-        )
+        self._add(name, given, options, result)
+
+    def _add(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        options = {key: self._argument(value) for key, value in kwargs.items()}
+        value = self.builder.add(name, *map(self._argument, args), **options)
         self.names[id(result[0] if isinstance(result, tuple) else result)] = value.name
+
+    def _derived(self, arguments: Any) -> bool:
+        """Whether they depend on the input."""
+        return any(id(each) in self.names for each in _tensors(arguments))
 
     def _product(self, name: str, args: Any, kwargs: Any) -> tuple[str, Any]:
         """A linear layer under its own name, so that its weights keep theirs."""
