@@ -65,6 +65,11 @@ class _Calls(TorchFunctionMode):
 class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Writes down every operation on the input, or on what was made of it; `names` are by the identity of tensors."""
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """PyTorch would import its compiler at the first call, which takes seconds."""
+        return False
+
     def __init__(self, module: nn.Module, X: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.builder = Builder(type(module).__name__, INPUT, {}, rows=ROWS)
