@@ -1,9 +1,4 @@
-"""What the operations of a graph are as affine maps and ReLUs.
-
-    leaky(x) = φ(x) - s φ(-x)      clamp(x, a, b) = a + φ(x - a) - φ(x - b)      max(a, b) = a + φ(b - a)
-
-Whatever only moves numbers about is found by letting it move their places.
-"""
+"""What the operations of a graph are as affine maps and ReLUs; what only moves numbers about is asked where they go."""
 
 import math
 from collections import Counter
@@ -18,10 +13,12 @@ from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks.affine import Affine, Convolution
-from brittle.networks.circuit import Circuit, Expression
+from brittle.networks.bends import Bends
+from brittle.networks.circuit import Expression
 from brittle.networks.graph import Graph, Step, filled, last_uses
 from brittle.networks.operations import OPERATIONS
-from brittle.networks.terms import Array, OpaqueError, Places, joint, require_entries, windows
+from brittle.networks.placing import kept_apart, matrix, numbered, numbers, per_axis
+from brittle.networks.terms import OpaqueError, require_entries
 
 MOVES = (
     "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "select",
@@ -32,12 +29,12 @@ LARGEST_WORK = 2**28  # entries of all values on the way
 AVERAGES = ("avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d")
 
 
-class Lowering:
+class Lowering(Bends):
     """Follows a graph; `parts` counts what it was made of."""
 
     def __init__(self, graph: Graph, shape: tuple[int, ...]) -> None:
+        super().__init__()
         self.graph, self.shape = graph, shape
-        self.circuit, self.parts = Circuit(), Counter[str]()
 
     def output(self) -> Expression:
         values: dict[str, Any] = {self.graph.input: self.circuit.input(self.shape)}
@@ -82,7 +79,7 @@ class Lowering:
         return inner.taken(moved, shape)
 
     def linear(self, input: Expression, weight: Any, bias: Any = None) -> Expression:
-        W = _matrix(weight)
+        W = matrix(weight)
         if input.shape[-1:] != W.shape[1:]:
             raise OpaqueError("a linear layer multiplies by what depends on the input")
         rest = input.shape[:-1]
@@ -109,22 +106,22 @@ class Lowering:
         groups: int = 1,
     ) -> Expression:  # fmt: skip
         """One axis is two with a height of 1."""
-        kernel = torch.from_numpy(_numbers(weight)).contiguous()
+        kernel = torch.from_numpy(numbers(weight)).contiguous()
         axes = kernel.ndim - 2
         if axes not in (1, 2) or len(input.shape) != axes + 1:
             raise OpaqueError("a convolution has other axes than (channels, length) or (channels, height, width)")
-        stride, dilation = _lengths(stride, axes, 1), _lengths(dilation, axes, 1)
+        stride, dilation = per_axis(stride, axes, 1), per_axis(dilation, axes, 1)
         if isinstance(padding, str):
             input, padding = self._padded(input, padding, kernel.shape[2:], dilation[-axes:])
         channels, height, width = input.shape if axes == 2 else (input.shape[0], 1, input.shape[1])
         kernel = kernel if axes == 2 else kernel[:, :, None]
-        options = (stride, _lengths(padding, axes, 0), dilation, groups)
+        options = (stride, per_axis(padding, axes, 0), dilation, groups)
         outer = Convolution(kernel, torch.zeros(len(kernel), dtype=torch.float64), (channels, height, width), *options)
         offset = outer.linear(torch.from_numpy(input.offset)[None])[0].numpy()
         self.parts["convolution{s}"] += 1
         shape = outer.result if axes == 2 else (outer.result[0], outer.result[2])
         result = input.mapped(outer, offset, shape, plain=True)
-        return result if bias is None else result.shifted(np.repeat(_numbers(bias), math.prod(shape[1:])))
+        return result if bias is None else result.shifted(np.repeat(numbers(bias), math.prod(shape[1:])))
 
     def _padded(
         self, input: Expression, words: str, sizes: Sequence[int], dilation: Sequence[int]
@@ -152,138 +149,12 @@ class Lowering:
     ) -> Expression:  # fmt: skip
         if training or running_mean is None or running_var is None:
             raise OpaqueError("it normalises by the batch")
-        factors = 1 / np.sqrt(_numbers(running_var) + eps)
-        factors = factors if weight is None else factors * _numbers(weight)
-        shifts = (0.0 if bias is None else _numbers(bias)) - _numbers(running_mean) * factors
+        factors = 1 / np.sqrt(numbers(running_var) + eps)
+        factors = factors if weight is None else factors * numbers(weight)
+        shifts = (0.0 if bias is None else numbers(bias)) - numbers(running_mean) * factors
         self.parts["batch norm{s} folded"] += 1
         each = input.size // len(factors)
         return input.times(np.repeat(factors, each)).shifted(np.repeat(shifts, each))
-
-    def add(self, first: Any, other: Any, alpha: float = 1) -> Expression:
-        if not isinstance(other, Expression):
-            return self._shifted(first, _numbers(other) * alpha)
-        if not isinstance(first, Expression):
-            return self._shifted(self.mul(other, alpha), _numbers(first))
-        first, other = _alike(first, self.mul(other, alpha))
-        self.parts["sum{s} of branches"] += 1
-        return self.circuit.sum(first, other)
-
-    def sub(self, first: Any, other: Any, alpha: float = 1) -> Expression:
-        return self.add(first, other, -alpha)
-
-    def rsub(self, first: Any, other: Any, alpha: float = 1) -> Expression:
-        return self.sub(other, first, alpha)
-
-    def mul(self, first: Any, other: Any) -> Expression:
-        if isinstance(first, Expression) and isinstance(other, Expression):
-            raise OpaqueError("it multiplies two values that depend on the input")
-        inner, factor = (first, other) if isinstance(first, Expression) else (other, first)
-        if not isinstance(factor, Tensor) and factor == 1:
-            return inner
-        inner, factors = _spread(inner, _numbers(factor))
-        return inner.times(factors)
-
-    def div(self, first: Any, other: Any) -> Expression:
-        if isinstance(other, Expression):
-            raise OpaqueError("it divides by what depends on the input")
-        return self.mul(first, torch.from_numpy(np.asarray(1 / _numbers(other))))
-
-    def neg(self, inner: Expression) -> Expression:
-        return self.mul(inner, -1.0)
-
-    def _shifted(self, inner: Expression, shift: Array) -> Expression:
-        inner, shifts = _spread(inner, shift)
-        return inner.shifted(shifts)
-
-    def relu(self, inner: Expression) -> Expression:
-        return self.circuit.relu(inner)
-
-    def leaky_relu(self, inner: Expression, negative_slope: float = 0.01) -> Expression:
-        return self._two_slopes(inner, np.full(inner.size, negative_slope))
-
-    def prelu(self, inner: Expression, weight: Any) -> Expression:
-        slopes = _numbers(weight).reshape(-1)
-        return self._two_slopes(inner, np.repeat(slopes, inner.size // len(slopes)))
-
-    def _two_slopes(self, inner: Expression, slopes: Array) -> Expression:
-        self.parts["leaky activation{s} as two ReLUs each"] += 1
-        below = self.relu(inner.times(np.full(inner.size, -1.0)))
-        return self.circuit.sum(self.relu(inner), below.times(-slopes))
-
-    def clamp(self, inner: Expression, min: Any = None, max: Any = None) -> Expression:
-        """The limits may be arrays."""
-        if min is None and max is None:
-            return inner
-        if min is None:
-            return self.neg(self.clamp(self.neg(inner), min=-_numbers(max)))
-        inner, low = _spread(inner, _numbers(min))
-        above = self.relu(inner.shifted(-low))
-        if max is None:
-            return above.shifted(low)
-        self.parts["clamp{s} as two ReLUs each"] += 1
-        inner, high = _spread(inner, _numbers(max))
-        beyond = self.relu(inner.shifted(-np.maximum(low, high)))
-        return self.circuit.sum(above, self.neg(beyond)).shifted(np.minimum(low, high))
-
-    def hardtanh(self, inner: Expression, min_val: float = -1, max_val: float = 1) -> Expression:
-        return self.clamp(inner, min_val, max_val)
-
-    def relu6(self, inner: Expression) -> Expression:
-        return self.clamp(inner, 0.0, 6.0)
-
-    def hardsigmoid(self, inner: Expression) -> Expression:
-        return self.mul(self.clamp(self._shifted(inner, _numbers(3.0)), 0.0, 6.0), 1 / 6)
-
-    def abs(self, inner: Expression) -> Expression:
-        return self.circuit.sum(self.relu(inner), self.relu(self.neg(inner)))
-
-    def maximum(self, first: Any, other: Any) -> Expression:
-        if not isinstance(first, Expression) or not isinstance(other, Expression):
-            inner, limit = (first, other) if isinstance(first, Expression) else (other, first)
-            return self.clamp(inner, min=limit)
-        return self._larger(*_alike(first, other))
-
-    def minimum(self, first: Any, other: Any) -> Expression:
-        return self.neg(self.maximum(*(self.neg(x) if isinstance(x, Expression) else -x for x in (first, other))))
-
-    def _larger(self, first: Expression, other: Expression) -> Expression:
-        difference = self.circuit.sum(other, self.neg(first))
-        return self.circuit.sum(first, self.relu(difference))
-
-    def max_pool(
-        self, inner: Expression, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Expression:  # fmt: skip
-        """A tree of pairs for every window."""
-        axes = len(inner.shape) - 1
-        channels, lengths = inner.shape[0], _lengths(inner.shape[1:], axes, 1)
-        sizes, paddings = _lengths(kernel_size, axes, 1), _lengths(padding, axes, 0)
-        dilations, strides = _lengths(dilation, axes, 1), _lengths(stride or kernel_size, axes, 1)
-        probe = torch.empty(1, 1, *lengths, device="meta")
-        counts = functional.max_pool2d(probe, sizes, strides, paddings, dilations, ceil_mode).shape[2:]
-        require_entries(channels * math.prod(counts) * math.prod(sizes))
-        seen = [windows(*axis) for axis in zip(lengths, counts, sizes, strides, paddings, dilations, strict=True)]
-        plane = joint(seen[0], seen[1], lengths[1]).reshape(math.prod(counts), -1)
-        plane = np.where(plane >= 0, plane, plane.max(1, keepdims=True))  # what lies outside is never the largest
-        offsets = np.arange(channels)[:, None, None] * math.prod(lengths)
-        neurons = self.circuit.neurons
-        result = self._largest(inner, (plane + offsets).reshape(-1, plane.shape[1]))
-        self.parts[f"max pooling{{s}} as {self.circuit.neurons - neurons} ReLUs"] += 1
-        return result.shaped((channels, *counts[-axes:]))
-
-    def _largest(self, inner: Expression, candidates: Places) -> Expression:
-        """Of every row of places."""
-        while candidates.shape[1] > 1:
-            rows, pairs = len(candidates), candidates.shape[1] // 2
-            first, other = (_at(inner, candidates[:, side : 2 * pairs : 2].reshape(-1)) for side in (0, 1))
-            parts = [self._larger(first, other)]
-            if candidates.shape[1] % 2:
-                parts.append(_at(inner, candidates[:, -1]))
-            inner = self.circuit.joined(parts)
-            grid = np.arange(rows * pairs).reshape(rows, pairs)
-            odd = np.arange(rows * pairs, inner.size).reshape(rows, -1)
-            candidates = np.concatenate([grid, odd], 1)
-        return _at(inner, candidates[:, 0])
 
     def average(self, name: str, inner: Expression, **options: Any) -> Expression:
         """Every channel is averaged in the same way, which is seen on unit vectors."""
@@ -321,14 +192,14 @@ class Lowering:
         if not all(isinstance(each, Expression) for each in whole):
             raise OpaqueError("it joins constants to what depends on the input")
         starts = np.cumsum([0, *(each.size for each in whole)])
-        places = [_places(each.shape, start) for each, start in zip(whole, starts, strict=False)]
-        moved, shape = _apart(OPERATIONS["cat"](places, dim))
+        places = [numbered(each.shape, start) for each, start in zip(whole, starts, strict=False)]
+        moved, shape = kept_apart(OPERATIONS["cat"](places, dim))
         self.parts["concatenation{s}"] += 1
         return self.circuit.joined(whole).taken(moved, shape)
 
     def constant_pad_nd(self, inner: Expression, pad: Sequence[int], value: float = 0) -> Expression:
         """Nothing is taken where the padding lies."""
-        moved, shape = _apart(functional.pad(_places(inner.shape), list(pad)))
+        moved, shape = kept_apart(functional.pad(numbered(inner.shape), list(pad)))
         return inner.taken(moved, shape).shifted(np.where(moved < 0, float(value), 0.0))
 
 
@@ -351,78 +222,13 @@ def _computed(name: str, arguments: dict[str, Any]) -> Any:
         raise OpaqueError(f"'{name}' of constants cannot be computed") from error
 
 
-def _numbers(value: Any) -> Array:
-    return value.detach().double().numpy() if isinstance(value, Tensor) else np.asarray(value, dtype=np.float64)
-
-
-def _matrix(weight: Any) -> Array:
-    if not isinstance(weight, Tensor) or weight.ndim != 2:
-        raise OpaqueError("a linear layer has weights that are no matrix")
-    return _numbers(weight)
-
-
-def _lengths(value: Any, axes: int, before: int) -> tuple[int, int]:
-    """One number for all axes or one for each; with one axis there is another of no effect before it."""
-    values = [value] * axes if isinstance(value, int) else list(value) * (axes // len(value))
-    first, second = values if axes == 2 else (before, values[0])
-    return first, second
-
-
-def _places(shape: Sequence[int], start: int = 0) -> Tensor:
-    """The places of two examples, those of the second negative; 0 is none."""
-    count = math.prod(shape)
-    one = torch.arange(start + 1, start + count + 1).reshape(1, *shape)
-    return torch.cat([one, -one])
-
-
-def _apart(places: Tensor) -> tuple[Places, tuple[int, ...]]:
-    """Where the numbers of one example went, -1 where there are none; the examples must not be mixed."""
-    apart = len(places) == 2 and bool((places[0] >= 0).all()) and torch.equal(places[1], -places[0])
-    if not apart:
-        raise OpaqueError("it mixes the examples of a batch")
-    return places[0].reshape(-1).numpy() - 1, tuple(places.shape[1:])
-
-
 def _moved(name: str, arguments: dict[str, Any]) -> Any:
-    places = {key: _places(each.shape) if isinstance(each, Expression) else each for key, each in arguments.items()}
+    places = {key: numbered(each.shape) if isinstance(each, Expression) else each for key, each in arguments.items()}
     try:
         result = OPERATIONS[name](**places)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise OpaqueError(f"'{name}' cannot be done on single examples") from error
-    return _apart(result) if isinstance(result, Tensor) else result
-
-
-def _at(inner: Expression, places: Places) -> Expression:
-    return inner.taken(places, (len(places),))
-
-
-def _alike(first: Expression, other: Expression) -> tuple[Expression, Expression]:
-    """Both in the shape that they have together."""
-    if len(first.shape) != len(other.shape):
-        raise OpaqueError("it joins values whose examples do not line up")
-    shape = _together(first.shape, other.shape)
-    return _broadcast(first, shape), _broadcast(other, shape)
-
-
-def _together(first: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(first, other)
-    except ValueError:
-        raise OpaqueError(f"it joins values of the shapes {first} and {other}") from None
-
-
-def _broadcast(inner: Expression, shape: tuple[int, ...]) -> Expression:
-    places = np.broadcast_to(np.arange(inner.size).reshape(inner.shape), shape)
-    return inner.taken(places.reshape(-1), shape)
-
-
-def _spread(inner: Expression, constant: Array) -> tuple[Expression, Array]:
-    """A constant as one number for each of the expression's, in the shape that both have together."""
-    shape = _together((1, *inner.shape), constant.shape)
-    if len(shape) != len(inner.shape) + 1 or shape[0] != 1:
-        raise OpaqueError("it adds constants that differ between examples")
-    spread = np.ascontiguousarray(np.broadcast_to(constant, shape)).reshape(-1)
-    return _broadcast(inner, shape[1:]), spread
+    return kept_apart(result) if isinstance(result, Tensor) else result
 
 
 def _reason(name: str) -> str:
