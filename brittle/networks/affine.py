@@ -250,7 +250,9 @@ class Convolution(Affine):
 
     def module(self) -> nn.Module:
         if self.structured:
-            raise InputError("a convolution's bias depends on the place and cannot be trained; load the module itself")
+            raise InputError(
+                "a convolution's bias depends on the place, so that its numbers cannot be trained one by one"
+            )
         return nn.Sequential(nn.Unflatten(1, self.image), self._convolution(), nn.Flatten())
 
     def _convolution(self) -> nn.Conv2d:

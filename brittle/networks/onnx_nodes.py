@@ -213,6 +213,7 @@ NODES: dict[str, Callable[[Node], None]] = {
     "Softmax": lambda node: node.add("softmax", node.value(0), node.integer("axis", -1)),
     "LogSoftmax": lambda node: node.add("log_softmax", node.value(0), node.integer("axis", -1)),
     "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
+    "Gelu": lambda node: node.add("gelu", node.value(0), node.text("approximate", "none")),
     "Elu": lambda node: node.add("elu", node.value(0), node.number("alpha", 1.0)),
     "Transpose": lambda node: node.add("permute", node.value(0), node.list("perm", [])),
 }  # fmt: skip

@@ -98,9 +98,7 @@ class Sparse(Affine):
         return self.bias
 
     def module(self) -> nn.Module:
-        raise InputError(
-            "a layer carries values past its ReLUs and cannot be trained by itself; load the module itself"
-        )
+        raise InputError("a layer carries values past its ReLUs, so that its numbers cannot be trained one by one")
 
 
 class _Product(torch.autograd.Function):

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.networks import Adapter, Convolution, Deep, Folded, Layered, TwoLayer, circuit, recognise, terms
+from brittle.settings import Data
+from brittle.training import Descent, Steps
 
 DOUBLE = torch.float64
 
@@ -295,6 +297,16 @@ def test_training_moves_what_the_module_has(rng):
     assert not torch.allclose(trained.logits(X), network.logits(X))
     torch.testing.assert_close(trained.start.logits(X), network.logits(X))
     torch.testing.assert_close(trained.to(torch.float32).logits(X).double(), trained.logits(X), rtol=1e-4, atol=1e-4)
+
+
+def test_a_regime_trains_it_and_gives_it_back(rng):
+    module = drawn(*pictures(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2))).double()
+    network, _ = recognise(module, (1, 6, 6))
+    data = Data(torch.randn(12, 36, generator=rng, dtype=DOUBLE), torch.arange(12) % 3)
+    training = Descent(until=Steps(30), rate=0.1).train(network, data)
+    assert isinstance(training.network, Folded)
+    assert training.accuracy > network.accuracy(data.X, data.y)
+    assert training.accuracy == training.network.accuracy(data.X, data.y)
 
 
 def test_one_output_with_two_layers_is_a_two_layer_network():
