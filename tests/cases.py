@@ -5,12 +5,25 @@ A row is (name, part): the name becomes the test's id, the part is a small insta
 
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch import nn
 
 from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
 from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
 from brittle.experiments import Dask, Local
-from brittle.networks import Adapter, Convolution, Deep, Dense, Kaiming, Lazy, NearestNeighbour, PyTorch
+from brittle.networks import (
+    Adapter,
+    Convolution,
+    Deep,
+    Dense,
+    Kaiming,
+    Lazy,
+    NearestNeighbour,
+    PyTorch,
+    Sparse,
+    as_network,
+)
 from brittle.settings import (
     AlmostOrthogonal,
     Cifar10,
@@ -71,8 +84,29 @@ MAPS = [
         Convolution(_drawn(6, 2, 3, 2), _drawn(6), (4, 7, 6), (2, 3), (1, 0), (1, 2), 2),
     ),
     ("convolution whose stride leaves a margin", Convolution(_drawn(2, 2, 1, 1), _drawn(2), (2, 5, 5), (3, 3))),
+    (
+        "convolution with a bias for every output",
+        Convolution(_drawn(2, 1, 3, 3), _drawn(32), (1, 4, 4), padding=(1, 1)),
+    ),
+    ("sparse", Sparse.of(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 0.0], [-1.0, 3.0, 0.5]]), np.array([1.0, 0.0, 2.0]))),
     ("convolution with much padding", Convolution(_drawn(2, 2, 3, 3), _drawn(2), (2, 6, 6), (2, 2), (4, 4))),
 ]
+
+
+class _Branches(nn.Module):
+    """Normalised, with a skip connection and a maximum."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm, self.last = nn.Conv2d(1, 2, 2, padding=1), nn.BatchNorm2d(2), nn.Linear(2, 3)
+        for parameter in self.parameters():
+            parameter.data = _drawn(*parameter.shape)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        hidden = torch.relu(self.norm(self.conv(X)))[:, :, 1:, 1:] + X
+        out: torch.Tensor = self.last(nn.functional.max_pool2d(hidden, 2).flatten(1))
+        return out
+
 
 NETWORKS = [
     ("two layers", PyTorch().draw(4, 7, _rng)),
@@ -80,6 +114,7 @@ NETWORKS = [
     ("three layers", PyTorch(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
     ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
     ("convolution, three classes", Deep((_SMALL, Dense(_drawn(3, 27), _drawn(3))))),
+    ("pooled, with a skip connection", as_network(_Branches().double(), shape=(1, 2, 2))),
     ("foreign module, one logit", Adapter(PyTorch().draw_deep(4, [7, 6], _rng).module())),
     ("foreign module, three classes", Adapter(PyTorch().draw_deep(4, [7], _rng, outputs=3).module())),
     ("nearest of signed points", NearestNeighbour(_POINTS, torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0]).double())),

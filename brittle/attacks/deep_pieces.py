@@ -54,15 +54,14 @@ def _(network: Layered) -> int:
 
 @pieces.register
 def deep_pieces(network: Layered, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Pieces:
-    W, b = network.weights, network.biases
-    rays = torch.arange(len(X))
-    segments = _Segments(rays, torch.zeros_like(limit), X @ W[0].T + b[0], directions @ W[0].T)
+    rays, first = torch.arange(len(X)), network.layers[0]
+    segments = _Segments(rays, torch.zeros_like(limit), first.apply(X), first.linear(directions))
     scale, drift = _magnitudes(network, X, directions)
-    for layer in range(1, network.depth):
+    for layer in network.layers[1:]:
         segments = segments.split(limit)
         active = segments.active(limit)
-        Z = torch.where(active, segments.Z, 0.0) @ W[layer].T + b[layer]
-        segments = _Segments(segments.ray, segments.start, Z, torch.where(active, segments.D, 0.0) @ W[layer].T)
+        Z, D = layer.apply(torch.where(active, segments.Z, 0.0)), layer.linear(torch.where(active, segments.D, 0.0))
+        segments = _Segments(segments.ray, segments.start, Z, D)
     value, slope = _margins(network, y[segments.ray], segments.Z), _slopes(network, y[segments.ray], segments.D)
     return _padded(segments, value, slope, limit, scale, drift)
 
@@ -82,8 +81,8 @@ _slopes = _margins  # both are linear in the logits
 def _magnitudes(network: Layered, X: Tensor, directions: Tensor) -> tuple[Tensor, Tensor]:
     """Rounding errors of the logits along the ray, at t = 0 and per unit of t: (n,) each."""
     size, drift = X.abs(), directions.abs()
-    for W, b in zip(network.weights, network.biases, strict=True):
-        size, drift = size @ W.abs().T + b.abs(), drift @ W.abs().T
+    for layer in (each.absolute() for each in network.layers):
+        size, drift = layer.apply(size), layer.linear(drift)
     grain = 4 * EPSILON * network.depth
     return grain * size.max(1).values, grain * drift.max(1).values
 

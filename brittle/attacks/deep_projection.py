@@ -65,7 +65,7 @@ class _Region:
     def _margin_plane(self, row: Tensor) -> tuple[np.ndarray, float]:
         """The margin is ≤ 0 where wall·δ ≥ height."""
         layer = self.network.depth - 1
-        gradient = self._back(row @ self.network.weights[layer], layer)
+        gradient = self._back(row, layer)
         return -gradient.numpy(), float(row @ self._values(torch.zeros_like(self.x))[layer])
 
     def _projection(self, wall: np.ndarray, height: float) -> tuple[Tensor | None, float]:
@@ -101,20 +101,23 @@ class _Region:
         rows, heights = [], []
         for layer, index in neurons:
             side = 1.0 if bool(self.pattern[layer][index]) else -1.0
-            rows.append((side * self._back(self.network.weights[layer][index], layer)).numpy())
+            unit = torch.zeros(self.network.shape[layer + 1], dtype=torch.float64)
+            unit[index] = side
+            rows.append(self._back(unit, layer).numpy())
             heights.append(-side * float(at_x[layer][index]))
         return np.stack(rows), np.array(heights)
 
     def _values(self, delta: Tensor) -> list[Tensor]:
         """Every layer's inputs as the region's affine functions of δ, also outside of it."""
-        network = self.network
-        values = [network.weights[0] @ (self.x + delta) + network.biases[0]]
-        for W, b, active in zip(network.weights[1:], network.biases[1:], self.pattern, strict=True):
-            values.append(W @ (values[-1] * active) + b)
+        first, *others = self.network.layers
+        values = [first.apply((self.x + delta)[None])[0]]
+        for layer, active in zip(others, self.pattern, strict=True):
+            values.append(layer.apply((values[-1] * active)[None])[0])
         return values
 
     def _back(self, row: Tensor, layer: int) -> Tensor:
-        """The gradient in x of a row of weights on the layer before `layer`."""
+        """The gradient in x of a row of weights on the values of `layer`."""
+        back = self.network.layers[layer].transpose(row[None])
         for below in reversed(range(layer)):
-            row = (row * self.pattern[below]) @ self.network.weights[below]
-        return self.subspace.project(row)
+            back = self.network.layers[below].transpose(back * self.pattern[below])
+        return self.subspace.project(back[0])

@@ -68,7 +68,7 @@ def as_foolbox(network: Network | nn.Module, bounds: Bounds) -> Any:
 def from_foolbox(model: Any, shape: tuple[int, ...] = ()) -> Network:
     """The network inside a foolbox.PyTorchModel: `shape` is that of one input; its box is `model.bounds`.
 
-    Without preprocessing the module itself is taken, so that chains of linear layers and ReLUs stay exact.
+    Without preprocessing the module itself is taken, so that layers stay exact.
     """
     require(isinstance(model, _foolbox().PyTorchModel), f"{type(model).__name__} is not a foolbox.PyTorchModel")
     module = inspect.getclosurevars(model._model).nonlocals.get("model")

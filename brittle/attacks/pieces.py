@@ -10,6 +10,7 @@ from torch import Tensor
 from brittle.networks import Layered, Network, TwoLayer
 
 NUMBERS_AT_ONCE = 2**21
+LARGEST_RAY = 2**27  # numbers that all pieces of one ray may take
 EPSILON = torch.finfo(torch.float64).eps
 
 
@@ -52,7 +53,8 @@ class Pieces:
 
 
 def is_piecewise_linear(network: Network) -> bool:
-    return isinstance(network, Layered)
+    """Whether there is room for all pieces of a ray: every neuron may bend it once or more."""
+    return isinstance(network, Layered) and sum(network.shape[1:-1]) * max(network.shape[1:]) <= LARGEST_RAY
 
 
 @singledispatch

@@ -7,7 +7,7 @@ import numpy as np
 from torch import nn
 
 from brittle.common.errors import InputError, require
-from brittle.networks import Network, as_network
+from brittle.networks import Network, as_network, recognise
 from brittle.networks.estimators import Estimator, labels_of
 from brittle.settings import Data, Truth, as_data
 from brittle.settings.arrays import Examples, Labels
@@ -33,7 +33,7 @@ def network_for(model: Model, data: Data) -> Network:
     refusals = []
     for shape in ((), data.shape, data.truth.image or ()):
         try:
-            return as_network(model, shape)
+            return recognise(model, shape, data.X)[0]
         except InputError as refusal:
             refusals.append(refusal)
     flat = data.truth.image is None

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from brittle.cli.console import say
 from brittle.cli.imported import imported
 from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
@@ -71,20 +72,24 @@ class NetworkFile:
     def load(self, data: "Data | None" = None) -> "Network":
         """The network; a named architecture is built without arguments and filled with the file's state.
 
-        It takes flat rows or, where it does not, examples of the shape of the data.
+        It takes flat rows or, where it does not, examples of the shape of the data. What a foreign network was
+        recognised as is said on standard error; it is compared on the data too.
         """
         module = None if self.architecture is None else _built(self.architecture)
         if self.shape or data is None or data.truth.image is None:
-            return self._load(module, self.shape)
+            return self._load(module, self.shape, data)
         try:
-            return self._load(module, ())
+            return self._load(module, (), data)
         except InputError:
-            return self._load(module, data.shape)
+            return self._load(module, data.shape, data)
 
-    def _load(self, module: "nn.Module | None", shape: tuple[int, ...]) -> "Network":
-        from brittle.networks import load_network
+    def _load(self, module: "nn.Module | None", shape: tuple[int, ...], data: "Data | None") -> "Network":
+        from brittle.networks import read_network
 
-        return load_network(self.path, module=module, shape=shape)
+        network, recognition = read_network(self.path, module, shape, None if data is None else data.X)
+        if recognition is not None:
+            say(f"{self.path} is {recognition}")
+        return network
 
 
 @dataclass(frozen=True)

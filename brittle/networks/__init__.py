@@ -1,7 +1,7 @@
 """What is trained or audited."""
 
 from brittle.common.parts import by_name
-from brittle.networks.adapter import Adapter, as_network
+from brittle.networks.adapter import Adapter
 from brittle.networks.affine import Affine, Convolution, Dense
 from brittle.networks.base import Network
 from brittle.networks.constructions import (
@@ -13,10 +13,13 @@ from brittle.networks.constructions import (
     smaller_norm,
 )
 from brittle.networks.deep import Deep, as_layered, as_two_layer
+from brittle.networks.folded import Folded
 from brittle.networks.initialisation import Initialisation, Kaiming, Lazy, PyTorch, redrawn
 from brittle.networks.layered import Layered
 from brittle.networks.nearest_neighbour import NearestNeighbour
-from brittle.networks.store import load_network, save_network
+from brittle.networks.recognise import Recognition, as_network, recognise
+from brittle.networks.sparse import Sparse
+from brittle.networks.store import load_network, read_network, save_network
 from brittle.networks.two_layer import TwoLayer
 
 PARTS = by_name((PyTorch, Kaiming, Lazy))  # initialisations
@@ -29,6 +32,7 @@ __all__ = [
     "Convolution",
     "Deep",
     "Dense",
+    "Folded",
     "Initialisation",
     "Kaiming",
     "Layered",
@@ -36,6 +40,8 @@ __all__ = [
     "NearestNeighbour",
     "Network",
     "PyTorch",
+    "Recognition",
+    "Sparse",
     "TwoLayer",
     "as_layered",
     "as_network",
@@ -45,6 +51,8 @@ __all__ = [
     "load_network",
     "nearly_orthogonal",
     "orthogonal_kkt",
+    "read_network",
+    "recognise",
     "redrawn",
     "save_network",
     "smaller_norm",

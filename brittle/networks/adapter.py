@@ -1,4 +1,4 @@
-"""Any nn.Module as a network; a module that is a chain of linear layers and ReLUs becomes exactly that network."""
+"""Any nn.Module as a network that is only asked for its outputs and gradients."""
 
 import copy
 import io
@@ -13,8 +13,7 @@ from torch import Tensor, fx, nn
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
 from brittle.networks.base import WORKING_BYTES, Network
-from brittle.networks.estimators import Estimator, is_estimator, of_estimator
-from brittle.networks.recognise import recognised
+from brittle.networks.rows import Rows
 
 ROWS_AT_ONCE = 1024
 
@@ -32,8 +31,8 @@ class Adapter(Network):
     outputs: int = field(init=False)  # 1, or C
 
     def __post_init__(self) -> None:
-        module = _evaluating(self.inner)
-        shape = tuple(self.shape) or (_features(module),)
+        module = evaluating(self.inner)
+        shape = tuple(self.shape) or (features(module),)
         for size in shape:
             require_count("every length of the input shape", size)
         small = math.prod(shape) <= LARGEST_ROW
@@ -120,32 +119,20 @@ class Adapter(Network):
         if dtype == self.dtype:
             return self
         try:
-            return Adapter(_evaluating(self.inner).to(dtype), self.shape)
+            return Adapter(evaluating(self.inner).to(dtype), self.shape)
         except InputError:  # it has a type of its own somewhere inside
             return self
 
     def module(self) -> nn.Module:
         """A trainable copy that stays in evaluation mode: no dropout, and fixed statistics where it normalises."""
-        inner = _evaluating(self.inner)
+        inner = evaluating(self.inner)
         for parameter in inner.parameters():
             parameter.requires_grad_(True)
-        return _Rows(inner, self.shape, self.classes)
+        return Rows(inner, self.shape, self.classes)
 
     def loaded(self, module: nn.Module) -> "Adapter":
-        assert isinstance(module, _Rows)
+        assert isinstance(module, Rows)
         return Adapter(module.inner, self.shape)
-
-
-class _Rows(nn.Module):
-    """A module that takes flat rows and gives (n,) or (n, C)."""
-
-    def __init__(self, inner: nn.Module, shape: tuple[int, ...], classes: int) -> None:
-        super().__init__()
-        self.inner, self.shape, self.classes = inner, shape, classes
-
-    def forward(self, X: Tensor) -> Tensor:
-        values: Tensor = self.inner(X.reshape(len(X), *self.shape))
-        return values.reshape(len(X)) if self.classes == 1 else values
 
 
 class _Pair(nn.Module):
@@ -158,26 +145,7 @@ class _Pair(nn.Module):
         return values[:, self.first] - values[:, self.second]
 
 
-def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = ()) -> Network:
-    """A network as it is; a module of linear layers and ReLUs as TwoLayer or Deep; any other module as an Adapter.
-
-    Classifiers of scikit-learn that are such networks, behind steps that are affine, become them too.
-
-    `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
-    """
-    if isinstance(thing, Network):
-        return thing
-    if is_estimator(thing):
-        return of_estimator(thing)
-    kind = type(thing).__name__
-    if not isinstance(thing, nn.Module):
-        raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
-    if isinstance(thing, _Rows):
-        return as_network(thing.inner, shape or thing.shape)
-    return recognised(thing, shape) or Adapter(thing, shape)
-
-
-def _evaluating(module: nn.Module) -> nn.Module:
+def evaluating(module: nn.Module) -> nn.Module:
     """A copy that is not trained. Exported programs know no modes, and scripted ones no deep copies."""
     copied = _script_copy(module) if isinstance(module, torch.jit.ScriptModule) else copy.deepcopy(module)
     if not isinstance(copied, fx.GraphModule):
@@ -197,7 +165,7 @@ def _script_copy(module: torch.jit.ScriptModule) -> nn.Module:
         return load(stream)
 
 
-def _features(module: nn.Module) -> int:
+def features(module: nn.Module) -> int:
     """The inputs of a module that begins with a linear layer."""
     layers = [each for each in module.modules() if next(each.parameters(recurse=False), None) is not None]
     if layers and isinstance(layers[0], nn.Linear):

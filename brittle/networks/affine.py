@@ -3,17 +3,21 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from brittle.common.errors import require
+from brittle.common.errors import InputError, require
+
+LARGEST_MATRIX = 2**27  # entries of one layer's matrix, 1 GB in float64
 
 
 class Affine(ABC):
     """x ↦ A x + offset from `inputs` to `outputs` numbers; rows of X are points."""
+
+    structured: ClassVar[bool] = False  # whether other numbers in `parameters` could make another kind of map
 
     @property
     @abstractmethod
@@ -37,6 +41,10 @@ class Affine(ABC):
         """A x + offset for every row: (n, outputs). Autograd passes through."""
 
     @abstractmethod
+    def linear(self, X: Tensor) -> Tensor:
+        """A x for every row: (n, outputs)."""
+
+    @abstractmethod
     def transpose(self, Z: Tensor) -> Tensor:
         """Aᵀ z for every row of Z (n, outputs): (n, inputs)."""
 
@@ -46,9 +54,15 @@ class Affine(ABC):
         """Whether every entry of A is a parameter of its own."""
 
     @property
-    @abstractmethod
     def matrix(self) -> Tensor:
-        """A (outputs, inputs)."""
+        """A (outputs, inputs), which not every layer of a large network has room for."""
+        small = self.outputs * self.inputs <= LARGEST_MATRIX
+        require(small, f"a layer of {self.outputs} by {self.inputs} numbers is too large to be written as a matrix")
+        return self._matrix
+
+    @property
+    @abstractmethod
+    def _matrix(self) -> Tensor: ...
 
     @property
     @abstractmethod
@@ -103,6 +117,9 @@ class Dense(Affine):
     def apply(self, X: Tensor) -> Tensor:
         return torch.addmm(self.bias, X, self.weight.T)
 
+    def linear(self, X: Tensor) -> Tensor:
+        return X @ self.weight.T
+
     def transpose(self, Z: Tensor) -> Tensor:
         return Z @ self.weight
 
@@ -112,6 +129,10 @@ class Dense(Affine):
 
     @property
     def matrix(self) -> Tensor:
+        return self.weight
+
+    @property
+    def _matrix(self) -> Tensor:
         return self.weight
 
     @property
@@ -126,9 +147,11 @@ class Dense(Affine):
 
 @dataclass(frozen=True, eq=False)
 class Convolution(Affine):
-    """kernel (channels, channels of a group, height, width) and bias (channels,) on images of `image` (C, H, W).
+    """kernel (channels, channels of a group, height, width) and bias on images of `image` (C, H, W).
 
-    `stride`, `padding` (zeros), `dilation` and `groups` as in `torch.nn.Conv2d`; rows are images laid flat.
+    `bias` has a number for every channel, or one for every output: a shift of the input that is folded into it ends
+    where the padding begins. `stride`, `padding` (zeros), `dilation` and `groups` as in `torch.nn.Conv2d`; rows are
+    images laid flat.
     """
 
     kernel: Tensor
@@ -142,12 +165,17 @@ class Convolution(Affine):
     def __post_init__(self) -> None:
         shape = tuple(self.kernel.shape)
         require(len(shape) == 4 and 0 not in shape, f"kernel has shape {shape}; four positive lengths are needed")
-        _check_numbers(self.kernel, self.bias, shape[0])
         require(
             shape[1] * self.groups == self.image[0],
             f"the kernel takes {shape[1]} channels in each of {self.groups} groups and the image has {self.image[0]}",
         )
         require(min(self.result) > 0, f"a kernel of {shape[2:]} does not fit into the image {self.image}")
+        _check_numbers(self.kernel, self.bias, self.outputs if self.structured else shape[0])
+
+    @property
+    def structured(self) -> bool:  # type: ignore[override]
+        """Whether the bias depends on the place."""
+        return len(self.bias) == self.outputs != len(self.kernel)
 
     @property
     def result(self) -> tuple[int, int, int]:
@@ -178,9 +206,17 @@ class Convolution(Affine):
         return replace(self, kernel=weight, bias=bias)
 
     def apply(self, X: Tensor) -> Tensor:
+        if self.structured:
+            return self.linear(X) + self.bias
+        return self._convolved(X, self.bias)
+
+    def linear(self, X: Tensor) -> Tensor:
+        return self._convolved(X, None)
+
+    def _convolved(self, X: Tensor, bias: Tensor | None) -> Tensor:
         images = X.reshape(len(X), *self.image)
         options = (self.stride, self.padding, self.dilation, self.groups)
-        return functional.conv2d(images, self.kernel, self.bias, *options).flatten(1)
+        return functional.conv2d(images, self.kernel, bias, *options).flatten(1)
 
     def transpose(self, Z: Tensor) -> Tensor:
         """The rows and columns that no stride reaches get zeros."""
@@ -202,15 +238,21 @@ class Convolution(Affine):
         return False
 
     @cached_property
-    def matrix(self) -> Tensor:
+    def _matrix(self) -> Tensor:
         return self.transpose(torch.eye(self.outputs, dtype=self.dtype))
 
     @property
     def offset(self) -> Tensor:
         _, height, width = self.result
+        if self.structured:
+            return self.bias
         return self.bias.repeat_interleave(height * width)
 
     def module(self) -> nn.Module:
+        if self.structured:
+            raise InputError(
+                "a convolution's bias depends on the place, so that its numbers cannot be trained one by one"
+            )
         return nn.Sequential(nn.Unflatten(1, self.image), self._convolution(), nn.Flatten())
 
     def _convolution(self) -> nn.Conv2d:

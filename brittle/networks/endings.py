@@ -5,34 +5,21 @@ of one class is positive whatever the example is.
 """
 
 from dataclasses import replace
-from pathlib import Path
 
-from brittle.common.errors import require
-from brittle.common.notes import note
-from brittle.networks.base import Network
 from brittle.networks.graph import Graph, Step, Value
 from brittle.networks.operations import VIEWS
-from brittle.networks.rebuild import rebuilt
 
 # Of several logits the largest stays the largest; of one, above 1/2 was above 0.
 PROBABILITIES = {
     "softmax": "Softmax", "softmax_rows": "Softmax", "log_softmax": "LogSoftmax", "log_softmax_rows": "LogSoftmax",
-    "sigmoid": "Sigmoid",
+    "sigmoid": "Sigmoid", "tanh": "Tanh",
 }  # fmt: skip
 
 
-def network_of(path: str | Path, graph: Graph, shape: tuple[int, ...] = ()) -> Network:
-    """The network that the graph describes, up to the logits; `shape` of one example goes before the file's own."""
+def without_ending(graph: Graph) -> tuple[Graph, str]:
+    """The graph up to the logits, and what was cut off: nothing, or the name of what makes probabilities of them."""
     last, behind = _ending(graph)
-    whole = rebuilt(path, graph, shape)  # with its ending, of which something may be wrong
-    if last is None:
-        return whole
-    name = PROBABILITIES[last.operation]
-    network = rebuilt(path, _without(graph, last, behind), shape)
-    one = network.classes == 1 and name != "Sigmoid"
-    require(not one, f"{path}: ends in a {name} of one output, which is the same for every example")
-    note(f"{path}: ends in a {name}, which is left out: the logits before it decide, and attacks need them")
-    return network
+    return (graph, "") if last is None else (_without(graph, last, behind), PROBABILITIES[last.operation])
 
 
 def _ending(graph: Graph) -> tuple[Step | None, list[Step]]:

@@ -12,9 +12,7 @@ from brittle.common.archives import DAMAGE, Archive, inner_entry, opened
 from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import read_pickle
-from brittle.networks.base import Network
-from brittle.networks.endings import network_of
-from brittle.networks.graph import Builder, Value
+from brittle.networks.graph import Builder, Graph, Value
 
 TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32,
@@ -25,13 +23,13 @@ IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for
 SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError)
 
 
-def load_exported(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
-    """The network of an exported program, rebuilt from the operations of its graph."""
+def read_exported(path: str | Path) -> Graph:
+    """The operations of an exported program."""
     with opened(path, "a complete exported program") as archive:
         try:
             graph_module = _json(archive, "models/model.json")["graph_module"]
             constants = _constants(archive, graph_module["signature"]["input_specs"])
-            return _network(Path(path), graph_module, constants, shape)
+            return _graph(Path(path), graph_module, constants)
         except InputError:
             raise
         except SHAPE_ERRORS as error:
@@ -90,7 +88,7 @@ def _tensor(archive: Archive, name: str, config: str, entry: dict[str, Any]) -> 
     return numbers.as_strided(size, stride, meta["storage_offset"]["as_int"]).clone()
 
 
-def _network(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor], shape: tuple[int, ...]) -> Network:
+def _graph(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor]) -> Graph:
     graph, signature = graph_module["graph"], graph_module["signature"]
     inputs = [spec["user_input"] for spec in signature["input_specs"] if "user_input" in spec]
     outputs = [spec["user_output"] for spec in signature["output_specs"] if "user_output" in spec]
@@ -104,7 +102,7 @@ def _network(path: Path, graph_module: dict[str, Any], constants: dict[str, Tens
     for node in graph["nodes"]:
         _add(builder, node)
     fixed = tuple(lengths[1:]) if all(type(each) is int for each in lengths[1:]) else ()
-    return network_of(path, builder.finished(end, fixed), shape)
+    return builder.finished(end, fixed)
 
 
 def _add(builder: Builder, node: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 import inspect
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +195,10 @@ class Interpreter(nn.Module):
         output: Tensor = values[self.graph.output]
         return output
 
+    def trained(self) -> Graph:
+        """The graph with the numbers that the module has now."""
+        return replace(self.graph, constants={name: self._constant(name).detach().clone() for name in self._places})
+
     def _constant(self, name: str) -> Tensor:
         constant: Tensor = getattr(self, self._places[name])
         return constant
@@ -234,7 +238,10 @@ def _trained(graph: Graph) -> Iterator[str]:
 
 def of_one_type(graph: Graph) -> Graph:
     """Floats of one type: float64 where any constant is, otherwise float32."""
-    floats = {name: value for name, value in graph.constants.items() if value.is_floating_point()}
-    double = any(value.dtype == torch.float64 for value in floats.values())
-    cast = {name: value.to(torch.float64 if double else torch.float32) for name, value in floats.items()}
-    return Graph(graph.input, graph.constants | cast, graph.steps, graph.output, graph.shape)
+    double = any(value.dtype == torch.float64 for value in graph.constants.values())
+    return of_type(graph, torch.float64 if double else torch.float32)
+
+
+def of_type(graph: Graph, dtype: torch.dtype) -> Graph:
+    floats = {name: value.to(dtype) for name, value in graph.constants.items() if value.is_floating_point()}
+    return replace(graph, constants=graph.constants | floats)

@@ -3,12 +3,13 @@
 import copy
 from pathlib import Path
 
-from torch import nn
+from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 from brittle.common.tensors import Named, Notes
-from brittle.networks.adapter import Adapter, as_network
+from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
+from brittle.networks.recognise import Recognition, recognise
 from brittle.networks.state import FLOATS, WAY_OUT
 
 KIND = "brittle_network"
@@ -22,8 +23,13 @@ def module_state(path: str | Path, network: Adapter) -> tuple[Named, Notes]:
 
 
 def into_module(
-    path: str | Path, tensors: Named, notes: Notes, module: nn.Module | None, shape: tuple[int, ...]
-) -> Network:
+    path: str | Path,
+    tensors: Named,
+    notes: Notes,
+    module: nn.Module | None,
+    shape: tuple[int, ...],
+    examples: Tensor | None,
+) -> tuple[Network, Recognition | None]:
     """The network that a module like this one is with the state that the file holds."""
     name = notes.get("brittle_class", "module")
     if module is None:
@@ -35,7 +41,7 @@ def into_module(
     except RuntimeError as error:
         reason = " ".join(str(error).split()[:40])
         raise InputError(f"{path}: does not fit the module: {reason}") from None
-    return as_network(filled, shape or _shape(path, notes))
+    return recognise(filled, shape or _shape(path, notes), examples)
 
 
 def _check_finite(path: str | Path, tensors: Named) -> None:

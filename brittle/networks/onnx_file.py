@@ -6,9 +6,7 @@ from typing import Any
 from brittle.common.errors import InputError, one_line, require
 from brittle.common.limits import LARGEST_GRAPH, read_whole
 from brittle.common.paths import existing
-from brittle.networks.base import Network
-from brittle.networks.endings import network_of
-from brittle.networks.graph import Builder
+from brittle.networks.graph import Builder, Graph
 from brittle.networks.onnx_nodes import NODES, Node
 from brittle.networks.onnx_tensors import onnx_tensor
 from brittle.networks.onnx_wire import check_wire
@@ -16,8 +14,8 @@ from brittle.networks.onnx_wire import check_wire
 LABELS = ("ArgMax", "ZipMap", "TopK", "Hardmax")
 
 
-def load_onnx(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
-    """The network of a graph with one input and one output."""
+def read_onnx(path: str | Path) -> Graph:
+    """The operations of a graph with one input and one output."""
     graph, opset = _graph(existing(path))
     constants = {each.name: onnx_tensor(path, each) for each in graph.initializer}
     for node in graph.node:
@@ -35,7 +33,7 @@ def load_onnx(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
             _add(builder, node, opset)
     known = len(lengths) > 1 and all(length > 0 for length in lengths[1:])
     require(known, f"{path}: the input '{inputs[0].name}' has no fixed shape after the batch")
-    return network_of(path, builder.finished(graph.output[0].name, tuple(lengths[1:])), shape)
+    return builder.finished(graph.output[0].name, tuple(lengths[1:]))
 
 
 def _graph(path: Path) -> tuple[Any, int]:

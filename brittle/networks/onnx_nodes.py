@@ -232,9 +232,11 @@ NODES: dict[str, Callable[[Node], None]] = {
     "Relu": _simple("relu", 0), "Sigmoid": _simple("sigmoid", 0), "Tanh": _simple("tanh", 0),
     "Erf": _simple("erf", 0), "Exp": _simple("exp", 0), "Sqrt": _simple("sqrt", 0), "Abs": _simple("abs", 0),
     "Neg": _simple("neg", 0), "Add": _simple("add", 0, 1), "Sub": _simple("sub", 0, 1), "Mul": _simple("mul", 0, 1),
-    "Div": _simple("div", 0, 1),
+    "Div": _simple("div", 0, 1), "Max": _simple("maximum", 0, 1), "Min": _simple("minimum", 0, 1),
+    "PRelu": _simple("prelu", 0, 1),
     "Softmax": _softmax, "LogSoftmax": _softmax,
     "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
+    "Gelu": lambda node: node.add("gelu", node.value(0), node.text("approximate", "none")),
     "Elu": lambda node: node.add("elu", node.value(0), node.number("alpha", 1.0)),
     "Transpose": lambda node: node.add("permute", node.value(0), node.list("perm", [])),
 }  # fmt: skip

@@ -4,6 +4,7 @@ Readers of ONNX, TorchScript and exported programs translate into these names an
 The arguments have ATen's names and order. Arguments that only choose an implementation are taken and ignored.
 """
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,6 +80,27 @@ def max_pool2d(
     return functional.max_pool2d(self, kernel_size, stride or None, padding, dilation, ceil_mode)
 
 
+def max_pool1d(
+    self: Tensor, kernel_size: Lengths, stride: Lengths = (), padding: Lengths = 0, dilation: Lengths = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    _positive(kernel_size, stride, dilation)
+    return functional.max_pool1d(self, kernel_size, stride or None, padding, dilation, ceil_mode)
+
+
+def avg_pool1d(
+    self: Tensor, kernel_size: Lengths, stride: Lengths = (), padding: Lengths = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:  # fmt: skip
+    _positive(kernel_size, stride)
+    return functional.avg_pool1d(self, kernel_size, stride or kernel_size, padding, ceil_mode, count_include_pad)
+
+
+def adaptive_avg_pool1d(self: Tensor, output_size: Lengths) -> Tensor:
+    _positive(output_size)
+    return functional.adaptive_avg_pool1d(self, output_size)
+
+
 def avg_pool2d(
     self: Tensor, kernel_size: Lengths, stride: Lengths = (), padding: Lengths = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None,
@@ -117,6 +139,14 @@ def clamp(self: Tensor, min: float | None = None, max: float | None = None) -> T
     return torch.clamp(self, min, max)
 
 
+def clamp_min(self: Tensor, min: float) -> Tensor:
+    return torch.clamp(self, min)
+
+
+def clamp_max(self: Tensor, max: float) -> Tensor:
+    return torch.clamp(self, None, max)
+
+
 def softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
     _within_rows(self, dim)
     return torch.softmax(self, dim)
@@ -140,6 +170,12 @@ def log_softmax_rows(self: Tensor) -> Tensor:
 def mean(self: Tensor, dim: Lengths, keepdim: bool = False, dtype: None = None) -> Tensor:
     _within_rows(self, *([dim] if isinstance(dim, int) else dim))
     return torch.mean(self, dim, keepdim)
+
+
+def sum(self: Tensor, dim: Lengths = None, keepdim: bool = False, dtype: None = None) -> Tensor:
+    require(dim is not None, "it mixes the examples of a batch")
+    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
+    return torch.sum(self, dim, keepdim)
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -185,6 +221,17 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return torch.unsqueeze(self, dim)
 
 
+def select(self: Tensor, dim: int, index: int) -> Tensor:
+    return torch.select(self, dim, index)
+
+
+def slice(self: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
+    _positive(step)
+    places = [builtins.slice(None)] * self.ndim
+    places[dim] = builtins.slice(start, end, step)
+    return self[tuple(places)]
+
+
 def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
     return functional.pad(self, list(pad), value=value)
 
@@ -212,6 +259,10 @@ def relu(self: Tensor) -> Tensor:
 
 def leaky_relu(self: Tensor, negative_slope: float = 0.01) -> Tensor:
     return functional.leaky_relu(self, negative_slope)
+
+
+def prelu(self: Tensor, weight: Tensor) -> Tensor:
+    return functional.prelu(self, weight.reshape(-1))
 
 
 def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
@@ -260,10 +311,10 @@ OPERATIONS: dict[str, Operation] = {
     operation.__name__: operation
     for operation in (
         linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
-        add, sub, rsub, mul, div, clamp, softmax, log_softmax, softmax_rows, log_softmax_rows, mean, cat, flatten,
-        reshape, view, reshape_rows, permute,
-        transpose, t, squeeze, unsqueeze, constant_pad_nd, size, identity, dropout, contiguous, relu, leaky_relu, elu,
-        gelu, hardtanh, softplus,
+        max_pool1d, avg_pool1d, adaptive_avg_pool1d, add, sub, rsub, mul, div, clamp, clamp_min, clamp_max, softmax,
+        log_softmax, softmax_rows, log_softmax_rows, mean, sum, cat, flatten, reshape, view, reshape_rows, permute,
+        transpose, t, squeeze, unsqueeze, select, slice, constant_pad_nd, size, identity, dropout, contiguous, relu,
+        leaky_relu, prelu, elu, gelu, hardtanh, softplus,
     )
 }  # fmt: skip
 OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
@@ -272,8 +323,9 @@ OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "m
 ALIASES = {
     "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
     "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",
+    "_unsafe_view": "view", "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
 }  # fmt: skip
 VIEWS = (
     "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "identity",
-    "dropout", "contiguous",
+    "dropout", "contiguous", "select", "slice",
 )  # fmt: skip

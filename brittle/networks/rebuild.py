@@ -1,4 +1,4 @@
-"""From a graph to a network: measured without memory, then a TwoLayer or Deep where it is a chain, else an Adapter."""
+"""From a file's graph to a network: measured without memory, then affine maps and ReLUs or else an Adapter."""
 
 import math
 from pathlib import Path
@@ -9,23 +9,23 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.limits import LARGEST_ROW, LARGEST_WORK
+from brittle.common.notes import note
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
-from brittle.networks.deep import of_layers
+from brittle.networks.endings import without_ending
 from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type
 from brittle.networks.operations import VIEWS
-from brittle.networks.recognise import agree
+from brittle.networks.recognise import Recognition, of_graph
+from brittle.networks.terms import OpaqueError
 
 ROWS = 1009  # a prime, so that examples which are mixed up show in the shapes
 CONVOLUTIONS = ("conv1d", "conv2d", "convolution")
-PRODUCTS = {  # which argument holds the rows, the weights and the biases
-    "linear": ("input", "weight", "bias"), "addmm": ("mat1", "mat2", "self"), "matmul": ("self", "other", ""),
-    "mm": ("self", "other", ""),
-}  # fmt: skip
-Layer = tuple[Tensor, Tensor]
+PRODUCTS = {"linear": "input", "addmm": "mat1", "matmul": "self", "mm": "self"}  # and the argument that holds the rows
 
 
-def rebuilt(path: str | Path, graph: Graph, shape: tuple[int, ...] = ()) -> Network:
+def rebuilt(
+    path: str | Path, graph: Graph, shape: tuple[int, ...] = (), examples: Tensor | None = None
+) -> tuple[Network, Recognition]:
     """The network that computes what the graph describes; `shape` of one example goes before the file's own."""
     for name, value in graph.constants.items():
         finite = not value.is_floating_point() or bool(value.isfinite().all())
@@ -33,16 +33,26 @@ def rebuilt(path: str | Path, graph: Graph, shape: tuple[int, ...] = ()) -> Netw
     graph = of_one_type(graph)
     shape = shape or graph.shape or _features(graph)
     require(shape != (), f"{path}: does not say the shape of its input; pass shape=(features,) or (channels, h, w)")
-    module = Interpreter(graph, row_bytes=8 * measured(path, graph, shape))
-    layers = _chain(graph)
-    if layers:
-        network = of_layers([W for W, _ in layers], [b for _, b in layers])
-        if agree(network, module, shape):
-            return network
+    row_bytes = 8 * measured(path, graph, shape)
+    core, cut = without_ending(graph)
     try:
-        return Adapter(module, shape)
+        network, recognition = _recognised(core, shape, row_bytes, examples)
     except InputError as error:
         raise about(path, error) from None
+    if cut:
+        one = network.classes == 1 and cut in ("Softmax", "LogSoftmax")
+        require(not one, f"{path}: ends in a {cut} of one output, which is the same for every example")
+        note(f"{path}: ends in a {cut}, which is left out: the logits before it decide, and attacks need them")
+    return network, recognition
+
+
+def _recognised(
+    graph: Graph, shape: tuple[int, ...], row_bytes: int, examples: Tensor | None
+) -> tuple[Network, Recognition]:
+    try:
+        return of_graph(graph, shape, examples=examples)
+    except OpaqueError as reason:
+        return Adapter(Interpreter(graph, row_bytes), shape), Recognition(reason=str(reason))
 
 
 def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
@@ -89,8 +99,8 @@ def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
         W: Tensor = arguments["weight"]
         return count * math.prod(W.shape[1:])
     if step.operation in PRODUCTS:
-        return count * (arguments[PRODUCTS[step.operation][0]].shape or (1,))[-1]
-    if step.operation in ("max_pool2d", "avg_pool2d"):
+        return count * (arguments[PRODUCTS[step.operation]].shape or (1,))[-1]
+    if step.operation in ("max_pool1d", "avg_pool1d", "max_pool2d", "avg_pool2d"):
         kernel = arguments["kernel_size"]
         return count * (kernel**2 if isinstance(kernel, int) else math.prod(kernel) ** (2 // len(kernel)))
     return 16 * (count + _numbers(arguments.get("self")))
@@ -112,55 +122,6 @@ def _features(graph: Graph) -> tuple[int, ...]:
         W = step.arguments.get("weight")
         if step.operation == "linear" and isinstance(W, Value) and W.name in graph.constants:
             return tuple(graph.constants[W.name].shape[1:])
-        if step.operation not in (*VIEWS, "size"):
+        if step.operation not in (*VIEWS, "size") or step.operation in ("select", "slice"):
             return ()
     return ()
-
-
-def _chain(graph: Graph) -> list[Layer]:
-    """The linear layers, where the steps are one path on which they and ReLUs alternate; otherwise none."""
-    layers: list[Layer] = []
-    current, straight = graph.input, True
-    aside = {*graph.constants, *(step.output for step in graph.steps if step.operation == "size")}
-    for step in graph.steps:
-        if step.operation == "size":
-            continue
-        if [name for name in step.inputs() if name not in aside] != [current]:
-            return []
-        layer = _layer(graph, step, current)
-        if layer is not None and straight:
-            layers.append(layer)
-            straight = False
-        elif step.operation == "relu" and not straight:
-            straight = True
-        elif not straight and (shifted := _shifted(graph, step, layers[-1])):
-            layers[-1] = shifted
-        elif step.operation not in VIEWS:
-            return []
-        current = step.output
-    return layers if current == graph.output and not straight else []
-
-
-def _layer(graph: Graph, step: Step, current: str) -> Layer | None:
-    """The weights (outputs, inputs) and biases of a step that is a linear layer."""
-    if step.operation not in PRODUCTS or (step.arguments.get("beta", 1), step.arguments.get("alpha", 1)) != (1, 1):
-        return None
-    rows, weight, bias = (step.arguments.get(name) for name in PRODUCTS[step.operation])
-    if rows != Value(current) or not isinstance(weight, Value) or weight.name not in graph.constants:
-        return None
-    W = graph.constants[weight.name] if step.operation == "linear" else graph.constants[weight.name].mT
-    if W.ndim != 2 or not W.is_floating_point() or (bias is not None and bias.name not in graph.constants):
-        return None
-    b = W.new_zeros(len(W)) if bias is None else graph.constants[bias.name]
-    return (W.contiguous(), b.contiguous()) if b.shape == W.shape[:1] else None
-
-
-def _shifted(graph: Graph, step: Step, layer: Layer) -> Layer | None:
-    """A constant that is added after a linear layer belongs to its biases."""
-    others = [each for each in step.arguments.values() if isinstance(each, Value) and each.name in graph.constants]
-    if step.operation != "add" or len(others) != 1 or step.arguments.get("alpha", 1) != 1:
-        return None
-    W, b = layer
-    c = graph.constants[others[0].name]
-    fits = c.is_floating_point() and c.numel() in (1, len(b)) and tuple(c.shape) in ((), (1,), (len(b),), (1, len(b)))
-    return (W, b + c.reshape(-1)) if fits else None

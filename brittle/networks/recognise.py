@@ -1,104 +1,196 @@
-"""Which modules are chains of linear layers and ReLUs: their traced graph says it, and a few inputs confirm it."""
+"""Which modules and graphs are affine maps and ReLUs: the steps of their graph say it, and inputs confirm it."""
 
-import copy
-import math
-import operator
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor, fx, nn
-from torch.nn import functional
+from torch import Tensor, nn
 
-from brittle.networks.deep import Deep, of_layers, simplest
-from brittle.networks.layered import LayeredModule
+from brittle.common.errors import InputError
+from brittle.networks.adapter import Adapter, evaluating, features
+from brittle.networks.affine import Affine, Dense
+from brittle.networks.base import Network
+from brittle.networks.deep import Deep, simplest
+from brittle.networks.endings import without_ending
+from brittle.networks.estimators import Estimator, is_estimator, of_estimator
+from brittle.networks.folded import Folded
+from brittle.networks.graph import Graph, Interpreter, of_one_type
+from brittle.networks.layered import Layered, LayeredModule
+from brittle.networks.lowering import lowered
+from brittle.networks.rows import Rows
+from brittle.networks.terms import OpaqueError
+from brittle.networks.trace import traced
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
 PROBES = 16
-IDENTITIES = (nn.Identity, nn.Dropout, nn.Flatten)
-SHAPERS = ("flatten", "view", "reshape", "squeeze")
+SCALES = (1.0, 0.1, 10.0, 100.0)
+Run = Callable[[Tensor], Tensor]
 
 
-def recognised(module: nn.Module, shape: tuple[int, ...] = ()) -> TwoLayer | Deep | None:
-    """The same function as a TwoLayer or Deep network, or None where the module is anything else."""
-    if isinstance(module, TwoLayerModule):
-        W, b, v, c = (value.detach().clone() for value in (module.W, module.b, module.v, module.c))
-        return TwoLayer(W, b, v, c)
-    if isinstance(module, LayeredModule):
-        return simplest(Deep(tuple(module.trained_layers())))
-    module = copy.deepcopy(module).eval()
-    layers = _chain(module)
-    if layers is None or not _usable(layers):
-        return None
-    weights = [layer.weight.detach() for layer in layers]
-    biases = [
-        layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach() for layer in layers
-    ]
-    network = of_layers(weights, biases)
-    return network if agree(network, module, shape) else None
+@dataclass(frozen=True)
+class Recognition:
+    """What a foreign network was seen as.
+
+    `parts` say what was found, folded and cut off; on so many `inputs` the outputs differ by at most `difference`,
+    relative to the largest of them, or to 1 if that is larger. Where it stayed a black box, `reason` says why, and is
+    empty otherwise.
+    """
+
+    parts: tuple[str, ...] = ()
+    difference: float = 0.0
+    inputs: int = 0
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"a black box, known by its outputs and gradients only: {self.reason}"
+        return f"{', '.join(self.parts)}; largest difference {self.difference:.1g} on {self.inputs} inputs"
 
 
-def _chain(module: nn.Module) -> list[nn.Linear] | None:
-    """The linear layers, where the graph is one path on which they and ReLUs alternate."""
-    whole = nn.Sequential(module)  # a lone nn.Linear would be traced into
+def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = ()) -> Network:
+    """A network as it is; a module of affine maps and ReLUs as TwoLayer or Deep; any other module as an Adapter.
+
+    Classifiers of scikit-learn that are such networks, behind steps that are affine, become them too.
+
+    `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
+    """
+    return recognise(thing, shape)[0]
+
+
+def recognise(
+    thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = (), examples: Tensor | None = None
+) -> tuple[Network, Recognition | None]:
+    """`as_network`, and what was recognised; None where there was nothing foreign to look at.
+
+    `examples` are rows on which the result is compared with the module besides random ones.
+    """
+    if isinstance(thing, Network):
+        return thing, None
+    if is_estimator(thing):
+        return of_estimator(thing), None
+    kind = type(thing).__name__
+    if not isinstance(thing, nn.Module):
+        raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
+    if isinstance(thing, Rows):
+        return recognise(thing.inner, shape or thing.shape, examples)
+    if isinstance(thing, TwoLayerModule):
+        W, b, v, c = (value.detach().clone() for value in (thing.W, thing.b, thing.v, thing.c))
+        return TwoLayer(W, b, v, c), None
+    if isinstance(thing, LayeredModule):
+        return _plain(thing.trained_layers()), None
     try:
-        nodes = list(fx.Tracer().trace(whole).nodes)
-    except Exception:  # control flow and hooks cannot be traced, in many ways
-        return None
-    parts = dict(whole.named_modules())
-    path = [node for node in nodes if not _asks_for_shape(node)]
-    if path[0].op != "placeholder" or path[-1].op != "output" or not _single(path):
-        return None
-    steps = [parts[node.target] if node.op == "call_module" else node.target for node in path[1:-1]]
-    steps = [step for step in steps if not _is_shaper(step)]
-    linear, between = steps[::2], steps[1::2]
-    alternate = all(type(step) is nn.Linear for step in linear) and all(_is_relu(step) for step in between)
-    return linear if alternate and len(linear) == len(between) + 1 else None
+        return _of_module(thing, shape, examples)
+    except OpaqueError as reason:
+        return Adapter(thing, shape), Recognition(reason=str(reason))
 
 
-def _single(path: list[fx.Node]) -> bool:
-    """Every node takes the one before it, and besides it nothing but shapes."""
-    calls = all(node.op in ("call_module", "call_function", "call_method") for node in path[1:-1])
-    inputs = [[each for each in node.all_input_nodes if not _asks_for_shape(each)] for node in path[1:]]
-    return calls and inputs == [[node] for node in path[:-1]]
+def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | None) -> tuple[Network, Recognition]:
+    module = evaluating(module)
+    shape = tuple(shape) or (features(module),)
+    floats = [each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()]
+    like = floats[0] if floats else torch.zeros((), dtype=torch.float64)
+    if like.dtype not in (torch.float32, torch.float64):
+        raise OpaqueError(f"its numbers are of type {like.dtype}".replace("torch.", ""))
+    graph = of_one_type(traced(module, shape, like))
+
+    def run(X: Tensor) -> Tensor:
+        output: Tensor = module(X.to(like))
+        return output.cpu()
+
+    return of_graph(graph, shape, run, examples)
 
 
-def _asks_for_shape(node: fx.Node) -> bool:
-    """x.size(0), x.shape, x.shape[0]"""
-    if node.target is operator.getitem:
-        return _asks_for_shape(node.all_input_nodes[0])
-    return node.target == "size" or (node.target is getattr and node.args[1] == "shape")
+def of_graph(
+    graph: Graph, shape: tuple[int, ...], run: Run | None = None, examples: Tensor | None = None
+) -> tuple[Layered, Recognition]:
+    """The network that a graph is, compared with the graph and with the module `run` that it was traced from.
+
+    Raises OpaqueError where it is none.
+    """
+    core, cut = without_ending(graph)
+    layers, plain, parts = lowered(core, shape)
+    if cut in ("Softmax", "LogSoftmax") and layers[-1].outputs == 1:
+        raise OpaqueError(f"a {cut} of one output is constant")
+    network = _network(core, shape, layers, plain)
+    probes = _probes(network.dim, examples)
+    pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), _interpreted(core))]
+    pairs += [] if run is None else [(_interpreted(graph), run)]
+    difference = max(_difference(*pair, probes, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
+    words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
+    return network, Recognition((_kind(network), *words), difference, sum(map(len, probes)))
 
 
-def _is_relu(target: Any) -> bool:
-    return type(target) is nn.ReLU or target in (functional.relu, torch.relu, torch.relu_, "relu", "relu_")
+def _network(graph: Graph, shape: tuple[int, ...], layers: list[Affine], plain: bool) -> Layered:
+    """In the graph's own float type where nothing is lost by that."""
+    small = [layer.to(torch.float32) for layer in layers]
+    if _type(graph) == torch.float32 and all(map(_same, small, layers)):
+        layers = small
+    if plain:
+        return _plain(layers)
+    return Folded(tuple(layers), graph=graph, image=shape)
 
 
-def _is_shaper(target: Any) -> bool:
-    """Leaves every row's numbers alone; what it does to their arrangement shows on the probes."""
-    return isinstance(target, IDENTITIES) or target in (torch.flatten, torch.squeeze, torch.reshape, *SHAPERS)
+def _plain(layers: Sequence[Affine]) -> TwoLayer | Deep:
+    """A convolution stays one, also where there are two layers."""
+    network = Deep(tuple(layers))
+    return simplest(network) if all(isinstance(layer, Dense) for layer in layers) else network
 
 
-def _bias(layer: nn.Linear) -> Tensor:
-    return layer.weight.new_zeros(layer.out_features) if layer.bias is None else layer.bias.detach()
+def _same(small: Affine, layer: Affine) -> bool:
+    return all(torch.equal(a.double(), b) for a, b in zip(small.parameters, layer.parameters, strict=True))
 
 
-def _usable(layers: list[nn.Linear]) -> bool:
-    types = {value.dtype for layer in layers for value in (layer.weight, layer.bias) if value is not None}
-    return len(types) == 1 and next(iter(types)).is_floating_point
-
-
-def agree(network: TwoLayer | Deep, module: nn.Module, shape: tuple[int, ...]) -> bool:
-    if shape and math.prod(shape) != network.dim:
-        return False
+def _probes(dim: int, examples: Tensor | None) -> list[Tensor]:
+    """Random inputs of several sizes, and a few of the examples."""
     rng = torch.Generator().manual_seed(0)
-    X = torch.randn(PROBES, network.dim, generator=rng, dtype=torch.float64).to(network.dtype)
-    try:
-        with torch.no_grad():
-            output: Tensor = module(X.reshape(PROBES, *shape) if shape else X)
-    except Exception:  # the adapter will say what is wrong
-        return False
-    expected = network.logits(X)
-    if network.classes == 1 and output.shape == (PROBES, 1):
-        output = output[:, 0]
-    tolerance = 1e3 * torch.finfo(network.dtype).eps * float(expected.abs().max() + 1)
-    return output.shape == expected.shape and torch.allclose(output, expected, rtol=1e-4, atol=tolerance)
+    drawn = [scale * torch.randn(PROBES, dim, generator=rng, dtype=torch.float64) for scale in SCALES]
+    fits = examples is not None and examples.ndim == 2 and examples.shape[1] == dim
+    probes = [*drawn, examples[: 4 * PROBES]] if examples is not None and fits else drawn
+    return [probe.float().double() for probe in probes]  # numbers that either type holds
+
+
+def _difference(
+    first: Run, second: Run, probes: list[Tensor], shape: tuple[int, ...], network: Layered, eps: float
+) -> float:
+    """The largest, relative to the outputs; raises where it is more than rounding with this `eps`."""
+    largest = 0.0
+    for X in probes:
+        rows = X.reshape(len(X), *shape)
+        try:
+            with torch.no_grad():
+                a, b = (run(rows).double().reshape(len(X), -1) for run in (first, second))
+        except Exception as error:  # a foreign module may raise anything
+            raise OpaqueError(f"it fails on random inputs ({str(error).partition(chr(10))[0][:200]})") from error
+        if a.shape != b.shape:
+            raise OpaqueError(f"its outputs have the shape {tuple(b.shape)} where {tuple(a.shape)} was expected")
+        size = float(b.abs().max().clamp(min=1))
+        difference = float((a - b).abs().max()) / size
+        if not difference <= _tolerance(network, X, size, eps):
+            raise OpaqueError(f"its outputs differ from those of the layers that were recognised by {difference:.1g}")
+        largest = max(largest, difference)
+    return largest
+
+
+def _tolerance(network: Layered, X: Tensor, size: float, eps: float) -> float:
+    """Sums round by their terms, which may be much larger than what is left of them; but not without end."""
+    terms = float((network.rounding(X) / torch.finfo(network.dtype).eps).max())
+    return 1e3 * eps + min(8 * eps * terms / size, 1e-3)
+
+
+def _interpreted(graph: Graph) -> Run:
+    module, dtype = Interpreter(graph), _type(graph)
+    return lambda X: module(X.to(dtype))
+
+
+def _type(graph: Graph) -> torch.dtype:
+    return next((each.dtype for each in graph.constants.values() if each.is_floating_point()), torch.float64)
+
+
+def _kind(network: Layered) -> str:
+    return f"a {type(network).__name__} network of {network.depth} layers"
+
+
+def _words(parts: Counter[str]) -> list[str]:
+    """2 convolutions, 1 batch norm folded, ..."""
+    return [f"{count} {kind.format(s='s' if count > 1 else '')}" for kind, count in parts.items()]

@@ -16,16 +16,14 @@ from brittle.common.errors import InputError, about, require
 from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, archive_content
-from brittle.networks.base import Network
-from brittle.networks.endings import network_of
-from brittle.networks.graph import WAY_OUT, Builder, Value
+from brittle.networks.graph import WAY_OUT, Builder, Graph, Value
 from brittle.networks.script_values import FOLDED, Unknown, folded
 
 LONGEST_LINE = 20_000
 
 
-def load_script(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
-    """The network of a TorchScript file, rebuilt from the operations that its `forward` calls."""
+def read_script(path: str | Path) -> Graph:
+    """The operations that the `forward` of a TorchScript file calls."""
     with opened(path, "a complete TorchScript file") as archive:
         records, storages = archive_content(archive, "data.pkl"), Storages(archive)
         constants = archive_content(archive, "constants.pkl")
@@ -40,7 +38,7 @@ def load_script(path: str | Path, shape: tuple[int, ...] = ()) -> Network:
             raise about(path, error) from None
         known = isinstance(output, Value)
         require(known, f"{path}: its forward does not return one tensor")
-        return network_of(path, reader.builder.finished(output.name), shape)
+        return reader.builder.finished(output.name)
 
 
 class _Reader:

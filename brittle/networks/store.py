@@ -1,7 +1,8 @@
 """Networks in files. `.npz` holds a TwoLayer as plain arrays, `.pt` and `.safetensors` hold any network of layers.
 
 The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c, and where it started W0, b0, v0,
-optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ... A file that brittle did not write may hold
+optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ..., with kernel.0 and window.0 in the place of
+weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. A file that brittle did not write may hold
 the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
 between them. The state of any other module is read into a module that the caller builds. TorchScript (`.pt`),
 exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; they are read, not written.
@@ -10,7 +11,7 @@ exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; they are r
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
@@ -19,11 +20,15 @@ from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, writ
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep
-from brittle.networks.exported import load_exported
+from brittle.networks.exported import read_exported
+from brittle.networks.graph import Graph
+from brittle.networks.map_files import is_whole, map_arrays, maps_of
 from brittle.networks.module_state import KIND, into_module, module_state
-from brittle.networks.onnx_file import load_onnx
+from brittle.networks.onnx_file import read_onnx
 from brittle.networks.programs import archive_kind
-from brittle.networks.script import load_script
+from brittle.networks.rebuild import rebuilt
+from brittle.networks.recognise import Recognition
+from brittle.networks.script import read_script
 from brittle.networks.state import check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
@@ -44,7 +49,7 @@ def save_network(network: Network, path: str | Path) -> None:
         tensors, notes = module_state(path, network)
     else:
         kind, tensors = _packed(path, network)
-        tensors, notes = numbers(path, tensors), {KIND: kind}
+        tensors, notes = _floats(path, tensors), {KIND: kind}
     if suffix == ".npz":
         write_npz(path, {name: value.detach().cpu().numpy() for name, value in tensors.items()})
     elif suffix == ".pt":
@@ -59,9 +64,16 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
     A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
     unless it is flat.
     """
-    program = _program(path, shape)
-    if program is not None:
-        return program
+    return read_network(path, module, shape)[0]
+
+
+def read_network(
+    path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = (), examples: Tensor | None = None
+) -> tuple[Network, Recognition | None]:
+    """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on."""
+    graph = _program(path)
+    if graph is not None:
+        return rebuilt(path, graph, shape, examples)
     tensors, notes = _read(path)
     kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
     unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
@@ -69,23 +81,23 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
     require(known, f"{path}: holds a network of the kind '{kind}', which this version does not know")
     try:
         if module is not None or unpack is None:
-            return into_module(path, tensors, notes, module, shape)
-        return unpack(path, tensors)
+            return into_module(path, tensors, notes, module, shape, examples)
+        return unpack(path, tensors), None
     except InputError as error:
         raise about(path, error) from None
 
 
-def _program(path: str | Path, shape: tuple[int, ...]) -> Network | None:
-    """The network of a file that holds a whole program; None for one that holds arrays."""
+def _program(path: str | Path) -> Graph | None:
+    """The operations of a file that holds a whole program; None for one that holds arrays."""
     suffix = Path(path).suffix.lower()
     if suffix == ".onnx":
-        return load_onnx(path, shape)
+        return read_onnx(path)
     if suffix not in (".pt", ".pt2"):
         return None
     kind = archive_kind(path)
     require(kind != "tensors" or suffix == ".pt", f"{path}: is not an exported program")
-    load = {"script": load_script, "exported": load_exported}.get(kind)
-    return None if load is None else load(path, shape)
+    read = {"script": read_script, "exported": read_exported}.get(kind)
+    return None if read is None else read(path)
 
 
 def _suffix(path: str | Path) -> str:
@@ -120,8 +132,16 @@ def _two_layer_arrays(network: TwoLayer, mark: str) -> Named:
 
 
 def _deep_arrays(network: Deep, mark: str) -> Named:
-    weights = {f"{mark}weight.{layer}": W for layer, W in enumerate(network.weights)}
-    return weights | {f"{mark}bias.{layer}": b for layer, b in enumerate(network.biases)}
+    arrays: Named = {}
+    for place, layer in enumerate(network.layers):
+        arrays |= map_arrays(layer, mark, place)
+    return arrays
+
+
+def _floats(path: str | Path, arrays: Named) -> Named:
+    """One float type for all but the arrays of whole numbers."""
+    whole = {name: value for name, value in arrays.items() if is_whole(name)}
+    return numbers(path, {name: value for name, value in arrays.items() if name not in whole}) | whole
 
 
 def _two_layer(path: str | Path, arrays: Named) -> TwoLayer:
@@ -148,14 +168,16 @@ def _one_two_layer(path: str | Path, arrays: Named, mark: str) -> TwoLayer:
 
 
 def _deep(path: str | Path, arrays: Named) -> Deep:
-    arrays = numbers(path, arrays)
+    arrays = _floats(path, arrays)
     started = any(name.startswith("start.") for name in arrays)
     network = _one_deep(path, arrays, "")
     return Deep(network.maps, _one_deep(path, arrays, "start.") if started else None)
 
 
 def _one_deep(path: str | Path, arrays: Named, mark: str) -> Deep:
-    layers = sum(name.startswith(f"{mark}weight.") for name in arrays)
+    layers = sum(name.startswith((f"{mark}weight.", f"{mark}kernel.", f"{mark}values.")) for name in arrays)
+    if layers > sum(name.startswith(f"{mark}weight.") for name in arrays):
+        return Deep(maps_of(path, arrays, mark, layers))
     for name in (f"{mark}{part}.{layer}" for layer in range(layers) for part in ("weight", "bias")):
         require(name in arrays, f"{path}: array '{name}' is missing")
     weights, biases = ([arrays[f"{mark}{part}.{layer}"] for layer in range(layers)] for part in ("weight", "bias"))

@@ -116,7 +116,7 @@ def test_a_state_dict_may_name_its_architecture(files, rng, capsys, monkeypatch)
     save_data(Data(X, module(X.view(6, 1, 3, 4)).argmax(1)), "conv.npz")
     command = ["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Net", "--shape", "1,3,4", *QUICK]
     assert main([*command, "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out)["network"]["kind"] == "module"
+    assert json.loads(capsys.readouterr().out)["network"]["kind"] == "2-layer ReLU network"
     assert main(["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Gone", *QUICK]) == 2
     assert main(["audit", "conv.pt", "--data", "conv.npz", "--architecture", "mine:Net", "--shape", "a", *QUICK]) == 2
     assert "--shape is 'a'" in capsys.readouterr().err

@@ -21,7 +21,7 @@ from torch import nn
 
 class Net(nn.Sequential):
     def __init__(self):
-        super().__init__(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, {outputs}))
+        super().__init__(nn.Conv2d(1, 2, 3), nn.{activation}(), nn.Flatten(), nn.Linear(4, 1))
 """
 
 
@@ -50,7 +50,7 @@ def sharing() -> set[str]:
 
 
 def test_networks_are_loaded_in_one_place():
-    assert {path.stem for path in FILES if "load_network" in names(path)} == {"models"}
+    assert {path.stem for path in FILES if "read_network" in names(path)} == {"models"}
 
 
 def test_every_command_that_takes_a_network_has_the_shared_options():
@@ -73,7 +73,8 @@ def test_the_options_come_with_the_decorator():
 def files(tmp_path, rng, monkeypatch):
     """A convolution as a state dict, one logit, which is right on its data."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine_one.py").write_text(MODULE.format(outputs=1))
+    for name, activation in ARCHITECTURES.items():
+        (tmp_path / f"{name}.py").write_text(MODULE.format(activation=activation))
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4, 1)).double()
     torch.save(module.state_dict(), "conv.pt")
     X = torch.randn(6, 12, generator=rng, dtype=torch.float64)
@@ -82,7 +83,11 @@ def files(tmp_path, rng, monkeypatch):
     return tmp_path
 
 
-SHAPED = ["--architecture", "mine_one:Net", "--shape", "1,3,4"]
+ARCHITECTURES = {"mine_one": "ReLU", "mine_smooth": "Tanh"}
+SEEN_AS = {
+    "mine_one": "conv.pt is a Deep network of 2 layers, 1 convolution, 1 linear layer; largest difference",
+    "mine_smooth": "conv.pt is a black box, known by its outputs and gradients only: tanh is no ReLU",
+}
 QUICK = {
     "attack": ["attack", "conv.pt", "--data", "data.npz"],
     "certify": ["certify", "conv.pt", "--data", "data.npz", "--method", "lipschitz", "--constant", "spectral"],
@@ -92,21 +97,26 @@ QUICK = {
     "train": ["train", "--data", "data.npz", "--network", "conv.pt", "--until", "steps=2"],
 }
 REFUSED = {  # after they have seen what kind of network it is
-    "certify": "needs a network of affine layers and ReLUs",
-    "check": "layer",
-    "harden": "hard.npz: .npz holds two-layer networks only",
-    "kkt": "conv.pt: a KKT point",
+    "mine_one": {"check": "layer", "harden": "hard.npz: .npz holds two-layer networks only", "kkt": "output bias"},
+    "mine_smooth": {
+        "certify": "needs a network of affine layers and ReLUs",
+        "check": "layer",
+        "harden": "hard.npz: .npz holds two-layer networks only",
+        "kkt": "conv.pt: a KKT point",
+    },
 }
 
 
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("name", QUICK)
-def test_a_convolution_goes_wherever_a_network_goes(name, files, capsys):
-    code = main([*QUICK[name], *SHAPED, "--json", "-"])
-    seen = capsys.readouterr()
-    assert code == (2 if name in REFUSED else 0)
-    if name in REFUSED:
-        assert REFUSED[name] in seen.err
-        assert seen.err.count("\n") == 1
+def test_a_convolution_goes_wherever_a_network_goes(name, architecture, files, capsys):
+    code = main([*QUICK[name], "--architecture", f"{architecture}:Net", "--shape", "1,3,4", "--json", "-"])
+    seen, refused = capsys.readouterr(), REFUSED[architecture]
+    assert seen.err.startswith(SEEN_AS[architecture])
+    assert code == (2 if name in refused else 0)
+    if name in refused:
+        assert refused[name] in seen.err
+        assert seen.err.count("\n") == 2
     else:
         assert json.loads(seen.out)
 

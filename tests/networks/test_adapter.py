@@ -1,4 +1,4 @@
-"""Foreign modules: which are recognised exactly, what the adapter makes of the rest, and what it refuses."""
+"""Foreign modules: which are layers, what the adapter makes of the rest, and what it refuses."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from torch import nn
 from torch.nn import functional
 
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, Deep, PyTorch, TwoLayer, as_network
+from brittle.networks import Adapter, Deep, Folded, PyTorch, TwoLayer, as_network
 
 
 class Custom(nn.Module):
@@ -53,25 +53,30 @@ EXACT = {
     "linear classes": (nn.Linear(6, 3), Deep),
     "trainable two-layer": (PyTorch().draw(6, 5, torch.Generator().manual_seed(0)).module(), TwoLayer),
     "trainable deep": (PyTorch().draw_deep(6, [5, 4], torch.Generator().manual_seed(0), outputs=3).module(), Deep),
+    **{form: (Custom(form), Folded) for form in ("residual", "relu on top", "linear", "shared input")},
+    "scaled": (Custom("scaled"), TwoLayer),
+    "normalised": (nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 1)), TwoLayer),
+    "leaky": (nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(), nn.Linear(5, 1)), Folded),
+    "parametrised": (
+        nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 5)), nn.ReLU(), nn.Linear(5, 1)),
+        TwoLayer,
+    ),
     "double": (nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1)).double(), TwoLayer),
 }
 
 FOREIGN = {
-    **{form: Custom(form) for form in ("residual", "scaled", "relu on top", "linear", "shared input", "control flow")},
+    "control flow": Custom("control flow"),
     "tanh": nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 2)),
-    "normalised": nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 1)),
-    "leaky": nn.Sequential(nn.Linear(6, 5), nn.LeakyReLU(), nn.Linear(5, 1)),
-    "parametrised": nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 5)), nn.ReLU(), nn.Linear(5, 1)),
 }
 
 
 @pytest.mark.parametrize(("module", "kind"), EXACT.values(), ids=EXACT)
-def test_chains_of_linear_layers_are_recognised(module, kind, rng):
+def test_affine_maps_and_relus_are_recognised(module, kind, rng):
     network = as_network(module)
     assert type(network) is kind
     X = torch.randn(9, 6, generator=rng, dtype=torch.float64).to(network.dtype)
-    expected = module.eval()(X).reshape(network.logits(X).shape)
-    assert torch.allclose(network.logits(X), expected, rtol=1e-4, atol=1e-5)
+    expected = module.eval()(X.to(next(module.parameters()).dtype)).reshape(network.logits(X).shape)
+    assert torch.allclose(network.logits(X), expected.to(network.dtype), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("module", FOREIGN.values(), ids=FOREIGN)
@@ -82,9 +87,12 @@ def test_anything_else_is_adapted(module, rng):
     assert torch.equal(network.logits(X), module.eval()(X).reshape(network.logits(X).shape))
 
 
-def test_a_module_that_only_looks_like_a_chain_is_caught():
+def test_what_a_hook_does_is_seen():
     module = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), nn.Linear(5, 1))
+    before = as_network(module)
     module[0].register_forward_hook(lambda *arguments: arguments[-1] + 1)
+    assert torch.allclose(as_network(module).b, before.b.double() + 1)
+    module[0].register_forward_hook(lambda *arguments: arguments[-1].tanh())
     assert type(as_network(module)) is Adapter
 
 

@@ -19,11 +19,23 @@ def test_a_map_is_its_matrix_and_offset(name, part, rng):
     X, Z = (torch.randn(4, size, generator=rng, dtype=DOUBLE) for size in (part.inputs, part.outputs))
     torch.testing.assert_close(part.apply(X), X @ A.T + part.offset)
     torch.testing.assert_close(part.transpose(Z), Z @ A)
+    torch.testing.assert_close(part.linear(X), X @ A.T)
+
+
+@pytest.mark.parametrize(("name", "part"), MAPS, ids=[name for name, _ in MAPS])
+def test_gradients_pass_through_a_map_twice(name, part, rng):
+    X = torch.randn(2, part.inputs, generator=rng, dtype=DOUBLE, requires_grad=True)
+    assert torch.autograd.gradcheck(part.apply, X)
+    assert torch.autograd.gradgradcheck(lambda x: part.apply(x).square().sum(), X)
 
 
 @pytest.mark.parametrize(("name", "part"), MAPS, ids=[name for name, _ in MAPS])
 def test_the_trainable_copy_of_a_map_is_the_same_map(name, part, rng):
     X = torch.randn(4, part.inputs, generator=rng, dtype=DOUBLE)
+    if part.structured:
+        with pytest.raises(InputError, match="cannot be trained one by one"):
+            part.module()
+        return
     module = part.module()
     torch.testing.assert_close(module(X), part.apply(X))
     again = part.with_parameters(*(each.detach() for each in module.parameters()))

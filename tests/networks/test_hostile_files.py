@@ -9,7 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, TwoLayer, load_network
+from brittle.networks import Folded, TwoLayer, load_network
 from brittle.settings import load_data
 
 EYE = np.eye(2, dtype=np.float32)
@@ -131,8 +131,8 @@ def test_residual_networks_and_pools_are_read_from_onnx(tmp_path):
     X = torch.randn(5, 16)
     pictures = X.reshape(5, 1, 4, 4)
     hidden = torch.max_pool2d(norm(conv(pictures)).relu() + pictures, 2).flatten(1)
-    assert isinstance(network, Adapter)
-    assert torch.allclose(network.logits(X), last(hidden), atol=1e-6)  # the logits, not their sigmoid
+    assert isinstance(network, Folded)
+    assert torch.allclose(network.logits(X).float(), last(hidden), atol=1e-6)  # the logits, not their sigmoid
 
 
 def test_a_shift_after_a_product_belongs_to_the_layer_only_where_it_fits(tmp_path):

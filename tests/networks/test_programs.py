@@ -89,6 +89,7 @@ def test_exported_programs_may_be_called_pt(two_layer, tmp_path):
 
 def test_other_programs_become_adapters_with_gradients(tmp_path):
     module = convolution()
+    module[1] = nn.Tanh()
     network = load_network(save_script(module, tmp_path / "net.pt"), shape=(1, 4, 4))
     X, y = torch.randn(6, 16, dtype=torch.float64), torch.tensor([0, 1, 2, 0, 1, 2])
     assert isinstance(network, Adapter)

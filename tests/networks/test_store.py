@@ -15,7 +15,17 @@ from hypothesis import strategies as st
 from torch import nn
 
 from brittle.common.errors import InputError
-from brittle.networks import Deep, NearestNeighbour, TwoLayer, as_network, load_network, save_network
+from brittle.networks import (
+    Convolution,
+    Deep,
+    Dense,
+    NearestNeighbour,
+    Sparse,
+    TwoLayer,
+    as_network,
+    load_network,
+    save_network,
+)
 
 W, b, v = np.ones((3, 2)), np.zeros(3), np.array([1.0, -1.0, 2.0])
 
@@ -127,17 +137,51 @@ def test_named_layers_follow_the_file_or_their_shapes(tmp_path, rng):
     refused(tmp_path / "c.safetensors", "order of the layers")
 
 
-def convolution():
-    layers = nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3)
+def convolution(activation=nn.ReLU):
+    layers = nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), activation(), nn.Flatten(), nn.Linear(8, 3)
     return nn.Sequential(*layers).double()
 
 
 @pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+def test_convolutions_and_sparse_maps_come_back(tmp_path, suffix, rng):
+    module = nn.Sequential(*convolution()[:3], nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3)).double()
+    network, path = as_network(module, shape=(1, 3, 3)), tmp_path / f"network{suffix}"
+    assert [type(layer) for layer in network.layers] == [Convolution, Sparse, Dense, Dense]
+    save_network(Deep(network.maps, Deep(network.maps)), path)
+    again, X = load_network(path), torch.randn(5, 9, generator=rng, dtype=torch.float64)
+    assert [type(layer) for layer in again.layers] == [type(layer) for layer in network.layers]
+    assert torch.equal(again.logits(X), network.logits(X))
+    assert torch.equal(again.start.logits(X), network.logits(X))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("window.0", torch.tensor([1, 3, 3, 0, 1, 0, 0, 1, 1, 1]), "is no kernel"),
+        ("window.0", torch.tensor([1, 3, 3]), "10 whole numbers"),
+        ("window.0", torch.tensor([1, 2**40, 3, 1, 1, 0, 0, 1, 1, 1]), "10 whole numbers"),
+        ("columns.1", torch.full((8,), 99), "columns must be"),
+        ("starts.1", torch.tensor([0, 9, 2, 3, 4, 5, 6, 7, 8]), "starts must rise"),
+        ("features.1", torch.tensor([0]), "is empty"),
+        ("features.1", None, "'features.1' is missing"),
+    ],
+)
+def test_maps_that_are_damaged_are_refused(tmp_path, name, value, words):
+    module = nn.Sequential(*convolution()[:3], nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3)).double()
+    save_network(as_network(module, shape=(1, 3, 3)), tmp_path / "a.safetensors")
+    with safetensors.safe_open(tmp_path / "a.safetensors", "pt") as file:
+        notes, arrays = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    arrays = {key: each for key, each in arrays.items() if key != name} | ({} if value is None else {name: value})
+    safetensors.torch.save_file(arrays, tmp_path / "b.safetensors", notes)
+    refused(tmp_path / "b.safetensors", words)
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
 def test_a_foreign_module_comes_back_into_a_module_like_it(tmp_path, suffix, rng):
-    network, path = as_network(convolution(), shape=(1, 3, 3)), tmp_path / f"module{suffix}"
+    network, path = as_network(convolution(nn.Tanh), shape=(1, 3, 3)), tmp_path / f"module{suffix}"
     save_network(network, path)
     X = torch.randn(5, 9, generator=rng, dtype=torch.float64)
-    assert torch.equal(load_network(path, convolution()).logits(X), network.logits(X))
+    assert torch.equal(load_network(path, convolution(nn.Tanh)).logits(X), network.logits(X))
     refused(path, "state of a Sequential", "module=")
     refused(path, "does not fit the module", module=nn.Linear(3, 1))
     network.inner[0].bias.fill_(torch.nan)
@@ -152,7 +196,7 @@ def test_a_plain_state_is_read_into_a_module(tmp_path, rng):
     torch.save(module.state_dict(), tmp_path / "state.pt")
     X = torch.randn(5, 9, generator=rng, dtype=torch.float64)
     network = load_network(tmp_path / "state.pt", convolution(), shape=(1, 3, 3))
-    assert torch.equal(network.logits(X), module(X.reshape(5, 1, 3, 3)))
+    assert torch.allclose(network.logits(X), module(X.reshape(5, 1, 3, 3)), rtol=0, atol=1e-14)
     refused(tmp_path / "state.pt", "pass shape=", module=convolution())
 
 

@@ -1,0 +1,147 @@
+"""Linear maps while a network is put together: the identity, a convolution, a full matrix or a sparse one.
+
+They stay what they are as long as possible, because a convolution is quicker than its matrix and keeps its kernel.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from brittle.networks.affine import Convolution
+
+LARGEST_ENTRIES = 2**24  # numbers that are not 0 in one map
+Array = NDArray[np.float64]
+Places = NDArray[np.int64]
+Term = Any  # None for the identity, Convolution without offset, Array (full) or scipy's csr_array
+
+
+class OpaqueError(Exception):
+    """Why something is no network of affine maps and ReLUs of a size that can be written down."""
+
+
+def require_entries(count: int) -> None:
+    if count > LARGEST_ENTRIES:
+        raise OpaqueError(f"a layer would have {count} entries, and {LARGEST_ENTRIES} are the most")
+
+
+def entries(term: Term, size: int) -> Any:
+    """The map as a sparse matrix; `size` is the number of inputs of an identity."""
+    if term is None:
+        return sparse.eye_array(size, format="csr")
+    if isinstance(term, Convolution):
+        return _convolution_entries(term)
+    require_entries(int(np.count_nonzero(term)) if isinstance(term, np.ndarray) else term.nnz)
+    return sparse.csr_array(term)
+
+
+def product(outer: Term, inner: Term) -> Term:
+    """outer·inner"""
+    if inner is None or outer is None:
+        return outer if inner is None else inner
+    if isinstance(outer, Convolution) or isinstance(inner, Convolution):
+        size = inner.outputs if isinstance(inner, Convolution) else inner.shape[0]
+        outer = outer if isinstance(outer, np.ndarray) else entries(outer, size)
+        inner = inner if isinstance(inner, np.ndarray) else entries(inner, size)
+    if isinstance(outer, np.ndarray) or isinstance(inner, np.ndarray):
+        require_entries(outer.shape[0] * inner.shape[1])
+        return np.asarray((inner.T @ outer.T).T if isinstance(outer, np.ndarray) else outer @ inner)
+    require_entries(int(np.diff(inner.indptr)[outer.indices].sum()))
+    return outer @ inner
+
+
+def scaled(term: Term, factors: Array) -> Term:
+    """Every output times its own factor."""
+    if isinstance(term, Convolution):
+        channels = factors.reshape(len(term.kernel), -1)
+        if (channels == channels[:, :1]).all():
+            column = torch.from_numpy(channels[:, 0].copy())
+            return term.with_parameters(term.kernel * column[:, None, None, None], term.bias)
+        term = entries(term, 0)
+    if isinstance(term, np.ndarray):
+        return term * factors[:, None]
+    diagonal = sparse.diags_array(factors, format="csr")
+    return diagonal if term is None else diagonal @ term
+
+
+def taken(term: Term, places: Places, size: int) -> Term:
+    """The outputs at these places, 0 at -1; `size` is the number of all outputs."""
+    if len(places) == size and (places == np.arange(size)).all():
+        return term
+    if isinstance(term, np.ndarray):
+        require_entries(len(places) * term.shape[1])
+        return np.where((places >= 0)[:, None], term[places], 0.0)
+    return product(selection(places, size), term)
+
+
+def selection(places: Places, size: int) -> Any:
+    """The map from `size` numbers to those at these places."""
+    rows = np.flatnonzero(places >= 0)
+    ones = np.ones(len(rows))
+    return sparse.csr_array((ones, (rows, places[rows])), shape=(len(places), size))
+
+
+def total(first: Term, second: Term, size: int) -> Term:
+    full = isinstance(first, np.ndarray) or isinstance(second, np.ndarray)
+    first, second = (each if isinstance(each, np.ndarray) else entries(each, size) for each in (first, second))
+    return np.asarray(first + second) if full else (first + second).tocsr()
+
+
+def stacked(parts: list[Term | int], size: int) -> Any:
+    """One map above the other; a number stands for so many rows of 0."""
+    blocks = [sparse.csr_array((part, size)) if isinstance(part, int) else entries(part, size) for part in parts]
+    require_entries(sum(block.nnz for block in blocks))
+    return sparse.vstack(blocks, format="csr")
+
+
+def is_nonnegative(term: Term) -> bool:
+    if term is None:
+        return True
+    if isinstance(term, Convolution):
+        return bool((term.kernel >= 0).all())
+    return bool(((term if isinstance(term, np.ndarray) else term.data) >= 0).all())
+
+
+def columns(term: Term, size: int) -> Places:
+    """The inputs that count."""
+    if term is None or isinstance(term, Convolution):
+        return np.arange(size)
+    if isinstance(term, np.ndarray):
+        return np.flatnonzero(term.any(0))
+    return np.unique(term.indices[term.data != 0]).astype(np.int64)
+
+
+def windows(length: int, count: int, size: int, stride: int, padding: int, dilation: int) -> Places:
+    """(count, size): the places of one axis that each window sees, -1 outside of it."""
+    places = np.arange(count)[:, None] * stride - padding + dilation * np.arange(size)[None]
+    return np.where((places >= 0) & (places < length), places, -1).astype(np.int64)
+
+
+def joint(rows: Places, across: Places, width: int) -> Places:
+    """(h, w, kh, kw): the places in a plane whose axes have these windows, -1 outside of it."""
+    inside = (rows >= 0)[:, None, :, None] & (across >= 0)[None, :, None, :]
+    return np.where(inside, rows[:, None, :, None] * width + across[None, :, None, :], -1)
+
+
+def _convolution_entries(convolution: Convolution) -> Any:
+    kernel = convolution.kernel.numpy()
+    channels, per_group, *sizes = kernel.shape
+    _, height, width = convolution.image
+    _, *counts = convolution.result
+    options = (convolution.stride, convolution.padding, convolution.dilation)
+    require_entries(channels * per_group * math.prod(counts) * math.prod(sizes))
+    axes = zip((height, width), counts, sizes, *options, strict=True)
+    rows, across = (windows(*axis) for axis in axes)
+    plane = joint(rows, across, width).reshape(math.prod(counts), -1)  # (outputs, window)
+    group = np.arange(channels) // (channels // convolution.groups)
+    inputs = group[:, None] * per_group + np.arange(per_group)[None]  # (channels, per group)
+    # (channels, outputs of a plane, per group, window)
+    places = inputs[:, None, :, None] * (height * width) + plane[None, :, None, :]
+    values = np.broadcast_to(kernel.reshape(channels, 1, per_group, -1), places.shape)
+    kept = np.broadcast_to((plane >= 0)[None, :, None, :], places.shape)
+    outputs = np.broadcast_to(np.arange(convolution.outputs).reshape(channels, -1, 1, 1), places.shape)
+    shape = (convolution.outputs, convolution.inputs)
+    return sparse.csr_array((values[kept], (outputs[kept], places[kept])), shape=shape)
