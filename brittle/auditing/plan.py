@@ -75,6 +75,11 @@ class Plan(Result):
         return largest_spectrum(min(len(data), 4 * data.columns), data.columns, max(work, 0.02 * budget))
 
 
+def limit_work(data: Data, examples: int) -> float:
+    """All distances from so many examples to the data."""
+    return 2.0 * examples * data.X.numel() / RATE
+
+
 def theorem_work(data: Data) -> float:
     """A few products of all pairs of examples."""
     return 6 * len(data) ** 2 * data.columns / RATE

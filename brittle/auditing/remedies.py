@@ -9,15 +9,15 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.auditing.budget import Budget
-from brittle.auditing.costs import RATE, gradient_work
+from brittle.auditing.budget import Budget, Deadline
+from brittle.auditing.costs import RATE, Costs, gradient_work, spectrum
 from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive, required
 from brittle.common.parts import by_name, check_fields, option
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
-from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, Steps, Training
+from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, MaximumRadius, Steps, Training
 from brittle.training.adversarial import perturbed
 
 EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
@@ -27,6 +27,8 @@ EVALUATIONS = 3  # of a gradient in one step of gradient flow
 STEPS_OF_A_ROUND = 10
 TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 FEWEST_ROUNDS = 10  # of adversarial training that say something about it
+FEWEST_STEPS = 100  # of training for the radius, likewise
+GRADIENTS_OF_A_STEP = 6  # of training for the radius: to the boundary, there, in the parameters, and now and then more
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +211,43 @@ class AdversarialTraining(Remedy):
         return network if kept is None else kept
 
 
-PARTS = by_name((RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining))
+@dataclass(frozen=True)
+class RadiusTraining(Remedy):
+    """Goes on with training for the distance of every example from the boundary (`training.MaximumRadius`).
+
+    Its schedule has `steps`, or as many as the budget affords. What it makes is at most as much less accurate, on
+    training and held-out examples, as a remedy may be.
+    """
+
+    name: ClassVar = "maximum-radius"
+    explains: ClassVar = "trained on for the distance of every example from the boundary, up to what the data allow"
+
+    steps: int = field(default=800, metadata=option("Steps, fewer where the budget is short.", check=require_count))
+    target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
+
+    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+        data = patient.data
+        regime = MaximumRadius(target=self.target, lost_accuracy=TOLERANCE)
+        budget.charge(self._preparing(data))
+        work = GRADIENTS_OF_A_STEP * Costs.of(patient.layered).gradient(min(regime.batch, len(data)))
+        steps = min(self.steps, budget.steps(work))
+        enough = steps >= min(self.steps, FEWEST_STEPS)
+        require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
+        until = (Steps(steps), Deadline(budget.deadline))
+        training = replace(regime, until=until).train(patient.layered, data, rng)
+        budget.charge(training.steps * work)
+        require(training.status is not Ending.STALLED, f"refused: {training.message}")
+        return training.network
+
+    @staticmethod
+    def _preparing(data: Data) -> float:
+        """All distances, and the span."""
+        return 2.0 * len(data) ** 2 * data.columns / RATE + spectrum(len(data), data.columns)
+
+
+PARTS = by_name(
+    (RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining, RadiusTraining)
+)
 
 
 def judged_accuracy(network: Network, data: Data) -> float:

@@ -16,7 +16,8 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.explanation import Explanation, explain
 from brittle.auditing.geometry import Geometry, geometry
 from brittle.auditing.instance import Audited
-from brittle.auditing.plan import Plan, theorem_work
+from brittle.auditing.limit import Limit, limit
+from brittle.auditing.plan import Plan, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import TrainingRegime, training_regime
 from brittle.auditing.remedies import PARTS, Patient, Remedy
@@ -41,11 +42,11 @@ class Audit(Result):
     """The `verdict` in words and everything it rests on.
 
     `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
-    was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `explanation` where the
-    flips point, `theorems` what each paper says here, `remedies` what each changes. The `plan` says what was to be done
-    for the `budget`, `work` how much of it was spent; both are counted in seconds of a nominal machine. `partial` names
-    what the hard stop of the clock cut short: only an audit where nothing was is reproducible. It took `seconds`.
-    `model` and `data` are what was audited, as the audit saw it.
+    was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `limit` what the data
+    allow (None for one class), `explanation` where the flips point, `theorems` what each paper says here, `remedies`
+    what each changes. The `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are
+    counted in seconds of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit
+    where nothing was is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
     """
 
     verdict: str
@@ -54,6 +55,7 @@ class Audit(Result):
     geometry: Geometry
     regime: TrainingRegime
     vulnerability: Vulnerability
+    limit: Limit | None
     explanation: Explanation
     theorems: tuple[TheoremRow, ...]
     remedies: tuple[Treatment, ...]
@@ -229,13 +231,15 @@ class _Auditor:
         theorems = self._theorems(instance)
         weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
         named = weaknesses(shape, regime, weak, reasons)
+        bound = self._limit(weak, some)
         return Audit(
-            verdict=written(weak, treatments, named, bool(self.cut)),
+            verdict=written(weak, bound, treatments, named, bool(self.cut)),
             weaknesses=tuple(named),
             network=self.network.description,
             geometry=shape,
             regime=regime,
             vulnerability=weak,
+            limit=bound,
             explanation=reasons,
             theorems=theorems,
             remedies=treatments,
@@ -306,6 +310,10 @@ class _Auditor:
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
         return replace(weak, certified=before), treatments
+
+    def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
+        self.budget.charge(limit_work(self.data, len(some)))
+        return limit(self.data, some, weak.free.norms, None if weak.certified is None else weak.certified.lower)
 
     def _tell(self, what: str) -> None:
         self.watch(Progress(min(1.0, self.budget.spent / self.budget.seconds), what))

@@ -4,6 +4,7 @@ import math
 
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
+from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import median
@@ -68,10 +69,12 @@ def _universal(weak: Vulnerability) -> str:
     )
 
 
-def written(weak: Vulnerability, treatments: tuple[Treatment, ...], named: list[str], partial: bool) -> str:
+def written(
+    weak: Vulnerability, limit: Limit | None, treatments: tuple[Treatment, ...], named: list[str], partial: bool
+) -> str:
     """One paragraph: how far from flipping, why, and what helps most; `partial` where the hard stop cut it short."""
     hasty = "The time was up before all of it was done: this verdict is not reproducible at this budget."
-    parts = (_how_far(weak), _why(weak, named), _what_helps(treatments), hasty if partial else "")
+    parts = (_how_far(weak), _allowed(limit), _why(weak, named), _what_helps(treatments), hasty if partial else "")
     return " ".join(part for part in parts if part)
 
 
@@ -83,6 +86,16 @@ def _how_far(weak: Vulnerability) -> str:
     return (
         f"The median of {_which(count, weak)} flips at distance {free.median:.3g} (95 % interval "
         f"{_between(free.interval)}), {typical:.1%} of its norm; {_proved(weak.certified, free)}"
+    )
+
+
+def _allowed(limit: Limit | None) -> str:
+    """How much of what the data allow the network uses."""
+    if limit is None or not math.isfinite(limit.share):
+        return ""
+    return (
+        f"That is {limit.share:.0%} of what the data allow, half the distance to the nearest example of another class "
+        f"(median {limit.median:.3g})."
     )
 
 

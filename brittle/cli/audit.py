@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None)
 JUDGED = ("certified", "attacked")
+HELD_OUT = 100  # of the 357 digits that the embedded network is about
 
 
 @app.command()
@@ -141,7 +142,7 @@ def embedded(rng: "Generator") -> "tuple[Network, Data]":
     from brittle.settings import Digits
     from brittle.training import Flow, Logistic, LogLoss, Time
 
-    data = Digits(classes=(3, 8)).sample()
+    data = Digits(classes=(3, 8)).sample(rng=rng, test=HELD_OUT)
     start = PyTorch().draw(data.columns, 200, rng)
     training = Flow(loss=Logistic(), until=(LogLoss(-6), Time(20))).train(start, data)
     return training.network, data

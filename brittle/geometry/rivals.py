@@ -8,12 +8,19 @@ from brittle.common.errors import require
 AT_ONCE = 2**24  # distances
 
 
-def nearest_rivals(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """For every row of X (n, d) the distance to the nearest one with another label, and which that is, (n,) each."""
-    require(bool((y != y[0]).any()), f"all {len(y)} examples have the label {y[0]:g}: there is no other class")
-    squares = X.square().sum(1)
+def nearest_rivals(
+    X: Tensor, y: Tensor, others: Tensor | None = None, labels: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """For every row of X (n, d) the distance to the nearest one with another label, and which that is, (n,) each.
+
+    The rivals are looked for among X, or among `others` (m, d) with their `labels`.
+    """
+    others, labels = (X, y) if others is None or labels is None else (others, labels)
+    one = bool((labels == labels[0]).all()) and bool((y == labels[0]).any())
+    require(not one, f"all {len(labels)} examples have the label {labels[0]:g}: there is no other class")
+    squares = others.square().sum(1)
     index = torch.empty(len(X), dtype=torch.int64)
-    for rows in torch.split(torch.arange(len(X)), max(1, AT_ONCE // len(X))):
-        products = torch.addmm(squares, X[rows], X.T, alpha=-2)  # ‖x_j‖² - 2 x_i·x_j: the least is the nearest
-        index[rows] = products.masked_fill_(y[rows, None] == y, torch.inf).argmin(1)
-    return (X - X[index]).norm(dim=1), index  # from the difference: the products cancel where examples are close
+    for rows in torch.split(torch.arange(len(X)), max(1, AT_ONCE // len(others))):
+        products = torch.addmm(squares, X[rows], others.T, alpha=-2)  # ‖x_j‖² - 2 x_i·x_j: the least is the nearest
+        index[rows] = products.masked_fill_(y[rows, None] == labels, torch.inf).argmin(1)
+    return (X - others[index]).norm(dim=1), index  # from the difference: the products cancel where examples are close

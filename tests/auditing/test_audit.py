@@ -11,7 +11,7 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import PARTS, Patient, Remedy
+from brittle.auditing.remedies import PARTS, Patient, RadiusTraining, Remedy
 from brittle.auditing.treatment import Treatment, best
 from brittle.common.errors import InputError
 from brittle.margin import residual
@@ -171,3 +171,28 @@ def test_a_remedy_that_costs_accuracy_is_refused_with_the_accuracy_that_judged_i
     assert found.accuracy_after == after < 0.9
     assert f"{after:.1%}" in found.reason
     assert quick(network, data, remedies=(Careless(),)).remedies[0].judged_on == "training"
+
+
+def test_training_for_the_radius_is_a_remedy_that_helps():
+    rng = torch.Generator().manual_seed(0)
+    data = Sphere(20).sample(12, rng)
+    network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.PyTorch().draw(20, 16, rng), data).network
+    found = bt.audit(network, data, budget=15, remedies=RadiusTraining(steps=150))
+    (treatment,) = found.remedies
+    assert treatment.applied
+    assert treatment.factor > 1.2
+    assert treatment.proved_before is not None
+    assert treatment.proved_after is not None
+    assert treatment.proved_after > 1.1 * treatment.proved_before
+    assert "maximum-radius helps most" in found.verdict
+    assert found.limit is not None
+    assert f"{found.limit.share:.0%} of what the data allow" in found.verdict
+
+
+def test_training_for_the_radius_says_where_the_budget_is_too_short():
+    rng = torch.Generator().manual_seed(0)
+    data = Sphere(20).sample(16, rng)
+    network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.PyTorch().draw(20, 30, rng), data).network
+    (treatment,) = bt.audit(network, data, budget=0.5, remedies="maximum-radius").remedies
+    assert not treatment.applied
+    assert "of its 800 steps: too few to say anything" in treatment.reason

@@ -48,8 +48,8 @@ def test_nothing_is_concluded_from_a_part_of_the_examples():
 
 
 def test_a_verdict_that_the_clock_cut_short_says_so():
-    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), (), [], partial=True)
-    assert "reproducible" not in written(weak(radii(1, 2, 3)), (), [], partial=False)
+    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), None, (), [], partial=True)
+    assert "reproducible" not in written(weak(radii(1, 2, 3)), None, (), [], partial=False)
 
 
 def test_the_median_is_the_lower_middle():
