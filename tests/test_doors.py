@@ -4,6 +4,7 @@ import json
 import logging
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas
@@ -528,8 +529,9 @@ def test_the_data_say_the_shape_of_a_module(tmp_path, monkeypatch, capsys):
 
 
 def test_a_network_that_cannot_be_certified_is_refused_before_the_work(tmp_path, capsys):
-    deep = bt.networks.PyTorch().draw_deep(2, (3, 3), torch.Generator())
-    bt.networks.save_network(deep, tmp_path / "net.pt")
+    smooth = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1))
+    with warnings.catch_warnings(action="ignore"):
+        torch.jit.trace(smooth, torch.randn(2, 2)).save(str(tmp_path / "net.pt"))
     path = written(tmp_path / "data.npz", Data(ROWS, [-1, 1, -1, 1, 1, -1]))
     assert main(["audit", str(tmp_path / "net.pt"), "--data", path, "--fail-below", "1", "--budget", "9999"]) == 2
     assert "cannot be certified here; use --judge attacked" in capsys.readouterr().err

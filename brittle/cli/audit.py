@@ -170,6 +170,8 @@ def _table(found: "Audit") -> Any:
     proved = weak.certified
     if proved is not None:
         rows.append(["certified, no flip below", proved.median_lower, _interval(proved), len(proved.rows)])
+    if found.limit is not None:
+        rows.append(["what the data allow", found.limit.median, "", len(found.limit.radii)])
     rows += [[f"all at once, from the {one.name}", one.smallest, "", len(weak.examples)] for one in weak.universal]
     table = rows_table(["radius", "median", "95 % interval", "examples"], rows)
     parts: list[Any] = [found.verdict, "", table, "", _treatments(found)]

@@ -52,7 +52,7 @@ def test_results_have_one_shape_and_become_json(part, small):
     net, data = small
     found = part.bound(net, data)
     content = found.to_json()
-    assert set(content) == {"lower", "upper", "exact", "seconds", "status", "method", "cap", "reason"}
+    assert set(content) == {"lower", "upper", "exact", "seconds", "status", "method", "cap", "reason", "nodes"}
     assert content["method"] == part.name
     assert all(len(content[name]) == len(data) for name in ("lower", "upper", "exact", "seconds", "status", "reason"))
     flipped = net.margins(data.X + found.flips, data.y) < 0

@@ -160,7 +160,7 @@ def test_a_network_far_from_its_start_is_refused_with_and_without_it():
 def test_the_audit_gives_the_unknown_start_as_the_reason():
     instance = lazy_instance(60, 400, 0.5, 2, 0, torch.Generator().manual_seed(0))
     network = replace(instance.two_layer, start=None)
-    rows, _ = applicable(Instance(instance.data, network), Budget(60))
+    rows = applicable(Instance(instance.data, network), Budget(60))
     by_id = {row.id: row for row in rows}
     for identity in ("wang2022/B.5", "wang2022/B.7", "wang2022/3.1"):
         assert not by_id[identity].applies
