@@ -10,11 +10,12 @@ from brittle.cli.models import DataOption, NetworkArgument, loaded, with_network
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.common.errors import require, required
-from brittle.common.paths import NETWORKS
+from brittle.common.paths import WRITTEN
 
 if TYPE_CHECKING:
     from brittle.auditing import Remedy
     from brittle.networks import Network
+    from brittle.networks.given_back import Form
 
 app = typer.Typer(rich_markup_mode=None)
 REMEDIES = Family("remedy", "auditing", "Remedy")
@@ -30,7 +31,7 @@ def run(
     out: Annotated[
         Path,
         typer.Option(
-            "--out", metavar="FILE", callback=file_to_write(*NETWORKS), help="Where to write the hardened network."
+            "--out", metavar="FILE", callback=file_to_write(*WRITTEN), help="Where to write the hardened network."
         ),
     ],
     budget: Annotated[float, typer.Option("--budget", metavar="SECONDS", help="Time to spend.")] = 60.0,
@@ -40,20 +41,26 @@ def run(
     """Apply one remedy to a network and print before and after."""
     remedy = required(remedy, f"--remedy is missing; it must be one of {REMEDIES.words}")
     from brittle.auditing import audit
+    from brittle.networks.given_back import require_form
     from brittle.networks.store import require_format
 
     subject, examined = loaded(network, data)
     require_format(subject, out)
+    form = require_form(network.path, subject, out)
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     require(len(found.remedies) > 0, f"--budget is {budget:g}; time ran out before the remedy: give it more")
     treatment = found.remedies[0]
     hardened = required(treatment.network if treatment.applied else None, f"{called(remedy)}: {treatment.reason}")
-    deliver(lambda: _save(hardened, out), lambda: emit(treatment.to_json(), json))
+    deliver(lambda: _save(hardened, form, out), lambda: emit(treatment.to_json(), json))
 
 
-def _save(network: "Network", out: Path) -> None:
+def _save(network: "Network", form: "Form | None", out: Path) -> None:
+    """In the form in which it came, where that was a module's state."""
     from brittle.networks import save_network
 
-    save_network(network, out)
+    if form is None:
+        save_network(network, out)
+    else:
+        form.write(network, out)
     say(f"wrote {out}")

@@ -11,7 +11,7 @@ from brittle.cli.imported import imported
 from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, existing
+from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, WRITTEN, existing
 
 if TYPE_CHECKING:
     from torch import nn
@@ -25,7 +25,7 @@ NetworkOut = Annotated[
     typer.Option(
         "--out",
         metavar="FILE",
-        callback=file_to_write(*NETWORKS),
+        callback=file_to_write(*WRITTEN),
         help="Where to write the network.",
         rich_help_panel=RESULTS,
     ),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from brittle.common.errors import InputError, require
 
-NETWORKS = (".npz", ".pt", ".safetensors")  # which are written too
-PROGRAMS = (".onnx", ".pt2")  # networks that are only read
+NETWORKS = (".npz", ".pt", ".safetensors")
+PROGRAMS = (".onnx", ".pt2")
+WRITTEN = (*NETWORKS, ".onnx")  # networks; the others are only read
 DATA = (".npz", ".pt", ".csv", ".parquet")
 KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
 

@@ -5,7 +5,7 @@ optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ..., with
 weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. A file that brittle did not write may hold
 the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
 between them. The state of any other module is read into a module that the caller builds. TorchScript (`.pt`),
-exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; they are read, not written.
+exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; of these, `.onnx` is written too.
 """
 
 from pathlib import Path
@@ -19,12 +19,13 @@ from brittle.common.paths import NETWORKS
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
-from brittle.networks.deep import Deep
+from brittle.networks.deep import Deep, as_layered
 from brittle.networks.exported import read_exported
 from brittle.networks.graph import Graph
 from brittle.networks.map_files import is_whole, map_arrays, maps_of
 from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import read_onnx
+from brittle.networks.onnx_write import require_onnx, write_onnx
 from brittle.networks.programs import archive_kind
 from brittle.networks.rebuild import rebuilt
 from brittle.networks.recognise import Recognition
@@ -37,6 +38,10 @@ TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 
 def require_format(network: Network, path: str | Path) -> None:
     """Raise what `save_network` would raise for the suffix, before the work."""
+    if Path(path).suffix.lower() == ".onnx":
+        as_layered(network, f"{path}: ONNX")
+        require_onnx(path)
+        return
     fits = _suffix(path) != ".npz" or isinstance(network, TwoLayer)
     require(fits, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
 
@@ -44,6 +49,9 @@ def require_format(network: Network, path: str | Path) -> None:
 def save_network(network: Network, path: str | Path) -> None:
     """Write a network whole or not at all; the suffix chooses the format."""
     require_format(network, path)
+    if Path(path).suffix.lower() == ".onnx":
+        write_onnx(as_layered(network, f"{path}: ONNX"), path)
+        return
     suffix = _suffix(path)
     if isinstance(network, Adapter):
         tensors, notes = module_state(path, network)
@@ -85,6 +93,15 @@ def read_network(
         return unpack(path, tensors), None
     except InputError as error:
         raise about(path, error) from None
+
+
+def foreign_state(path: str | Path) -> Named | None:
+    """The arrays of a file that another program wrote; None for whole programs and for brittle's own files."""
+    if Path(path).suffix.lower() not in (".pt", ".safetensors") or _program(path) is not None:
+        return None
+    tensors, notes = _read(path)
+    own = KIND in notes or {"W", "b", "v"} <= tensors.keys()
+    return None if own else tensors
 
 
 def _program(path: str | Path) -> Graph | None:

@@ -31,7 +31,7 @@ from brittle.training.descent import Batches
 from brittle.training.losses import Logistic
 from brittle.training.normal_form import NormalForm
 from brittle.training.objective import ModuleObjective, margins_of
-from brittle.training.options import BATCH
+from brittle.training.options import BATCH, TRAINED_BIASES
 from brittle.training.run import Ended, Run
 from brittle.training.stops import UNTIL, Look, Steps, Stop
 
@@ -52,9 +52,10 @@ TINY = 1e-12
 class MaximumRadius(Regime):
     """Adam on J(θ), `until` a number of steps that its schedule is made for; another stop may end it before.
 
-    Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. The network is the
-    last one on the way whose accuracy, on training and on held-out examples, is at most `lost_accuracy` below that at
-    the start; where there is none, it is the network as it was.
+    Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. Layers whose biases
+    are all zero keep none unless `biases` is True; False trains none. The network is the last one on the way whose
+    accuracy, on training and on held-out examples, is at most `lost_accuracy` below that at the start; where there is
+    none, it is the network as it was.
     """
 
     name: ClassVar = "maximum-radius"
@@ -69,6 +70,7 @@ class MaximumRadius(Regime):
         default=0.01, metadata=option("Accuracy that may be lost.", check=partial(require_between, low=0, high=1))
     )
     batch: int = field(default=128, metadata=BATCH)
+    biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
 
     @property
     def length(self) -> int:
@@ -87,9 +89,17 @@ class MaximumRadius(Regime):
 class RadiusObjective(ModuleObjective):
     """θ of the normal form; networks are given back in the old coordinates."""
 
-    def __init__(self, form: NormalForm, data: Data) -> None:
+    def __init__(self, form: NormalForm, data: Data, biases: bool | None = None) -> None:
         super().__init__(form.network, Data(form.X, data.y), biases=True)
-        self.form = form
+        self.form, self.moving = form, self._moving(biases)
+
+    def _moving(self, biases: bool | None) -> Tensor:
+        """1 for every entry of θ that is trained: biases of a layer that has none stay zero, unless asked for."""
+        parts = self.parameters(self.start).items()
+        fixed = [
+            name.endswith("bias") and (not biases if biases is not None else not value.any()) for name, value in parts
+        ]
+        return torch.cat([torch.full((size,), float(not each)) for size, each in zip(self.sizes, fixed, strict=True)])
 
     def network(self, theta: Tensor) -> Network:
         trained = super().network(theta)
@@ -116,7 +126,8 @@ class RadiusObjective(ModuleObjective):
         entry = float(self.X.square().mean().sqrt())
         biases = [units[0] * max(entry, 1e-3), *units[1:]]
         sizes = [size for pair in zip(units, biases, strict=True) for size in pair]
-        return torch.cat([torch.full((count,), size) for count, size in zip(self.sizes, sizes, strict=True)])
+        moves = torch.cat([torch.full((count,), size) for count, size in zip(self.sizes, sizes, strict=True)])
+        return moves * self.moving
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +189,7 @@ class MaximumRadiusRun(Run):
     objective: RadiusObjective
 
     def __init__(self, form: NormalForm, data: Data, regime: MaximumRadius, batches: Batches) -> None:
-        super().__init__(RadiusObjective(form, data))
+        super().__init__(RadiusObjective(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.boundary, self.length = Boundary.of(self.objective), regime.length
         self.growing = max(1, int(GROWING * self.length))
