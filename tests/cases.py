@@ -48,6 +48,7 @@ from brittle.training import (
     Descent,
     Exponential,
     Flow,
+    LimitedPGD,
     Logistic,
     LogLoss,
     Loss,
@@ -197,6 +198,8 @@ REGIMES = [
     ("lazy training, checked per epoch", LazyTraining(until=Steps(12), radius=5.0, batch=3, check="epoch")),
     ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),
     ("training for the radius", MaximumRadius(until=Steps(8), batch=3)),
+    ("adversarial training within limits", LimitedPGD(until=Steps(8), batch=3, inner_steps=3)),
+    ("TRADES within limits", LimitedPGD(until=Steps(8), batch=3, inner_steps=3, trades=2.0)),
 ]
 
 ENGINES = [

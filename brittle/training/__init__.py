@@ -7,6 +7,7 @@ from brittle.training.base import Regime, Training
 from brittle.training.descent import Descent
 from brittle.training.flow import Flow
 from brittle.training.lazy import Lazy
+from brittle.training.limited_pgd import LimitedPGD
 from brittle.training.losses import Exponential, Logistic, LossFunction
 from brittle.training.maximum_radius import MaximumRadius
 from brittle.training.recipe import Recipe
@@ -25,7 +26,7 @@ from brittle.training.stops import (
     parse_stops,
 )
 
-PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius))
+PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD))
 
 __all__ = [
     "KKT",
@@ -37,6 +38,7 @@ __all__ = [
     "Exponential",
     "Flow",
     "Lazy",
+    "LimitedPGD",
     "LogLoss",
     "Logistic",
     "Loss",

@@ -15,7 +15,8 @@ from brittle.networks.affine import Convolution, Dense
 from brittle.settings import Clusters, Data, Sphere, Subspace
 from brittle.training import Ending, Flow, Logistic, LogLoss, MaximumRadius, Steps, Time
 from brittle.training.descent import Batches
-from brittle.training.maximum_radius import Boundary, MaximumRadiusRun, RadiusObjective
+from brittle.training.guarded import GuardedObjective
+from brittle.training.maximum_radius import Boundary, MaximumRadiusRun
 from brittle.training.normal_form import NormalForm, balanced
 from brittle.training.run import Ended
 from brittle.training.stops import Limit
@@ -87,7 +88,7 @@ def test_a_boundary_point_of_a_line_is_found_at_once():
     both = torch.tensor([1.0, -1.0]).double()
     line = TwoLayer(torch.stack([both, 0 * both], 1), 0 * both, both, torch.tensor(-1.25).double())
     form = NormalForm.of(line, data, generator())
-    boundary = Boundary.of(RadiusObjective(form, data))
+    boundary = Boundary.of(GuardedObjective(form, data))
     rows = torch.arange(2)
     delta = boundary.shortest(boundary.objective.start, rows, boundary.starts(rows), 5)
     assert (delta.norm(dim=1) * form.unit).tolist() == pytest.approx([0.75, 0.25], rel=1e-5)
