@@ -19,7 +19,7 @@ $(READY): pyproject.toml constraints.txt
 
 demo: setup
 	mkdir -p out
-	$(BIN)/brittle audit --test --budget 40 --examples 100 --report out/demo.html --pictures out/demo --json out/demo.json
+	$(BIN)/brittle audit --test --budget 60 --examples 100 --report out/demo.html --pictures out/demo --json out/demo.json
 
 # A real browser, for the tests of the report; they skip with a reason where it is absent.
 browser:

@@ -22,6 +22,7 @@ from brittle.settings import Data
 AT_ONCE = 16  # examples between two looks at the clock
 PATIENCE = 5  # seconds of the clock for one of computing, beside other processes
 DUAL = 0.8  # of the work, at most, before branch and bound begins
+FOREMOST = 2  # subjects that are certified before the others: the network itself, and the best that was made of it
 GAP = 1e-4  # at which an enclosure counts as exact
 
 
@@ -78,22 +79,28 @@ def certifiable(network: Network) -> bool:
 
 
 def certify(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
-    """The dual bound for all examples, or for as many first ones as DUAL of the work pays for, the same for all.
+    """In the order of interest: the first two, and then the others with what they leave.
 
-    Then branch and bound with what is left, in equal parts; what one subject leaves unused goes to those after it. None
-    for a foreign module, and where not one example can be afforded.
+    Each of these groups has the dual bound for all examples, or for as many first ones as DUAL of the work pays for,
+    and then branch and bound, in which everyone but the last of all may use half of what is left. None for a foreign
+    module, and where not one example can be afforded.
     """
+    found: list[Certified | None] = []
+    for group in (subjects[:FOREMOST], subjects[FOREMOST:]):
+        for subject, known in zip(group, _first_bounds(group, data, budget), strict=True):
+            last = len(found) == len(subjects) - 1
+            share = budget.grant(budget.left if last else budget.left / 2)
+            found.append(None if known is None else with_exact(known, subject, data, share))
+    return found
+
+
+def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
     layered = [subject for subject in subjects if certifiable(subject.network)]
     if not layered:
         return [None] * len(subjects)
     work = sum(Costs.of(subject.network).dual() for subject in layered)
     count = min(budget.grant(DUAL * budget.left).steps(work), *(len(subject.flips) for subject in layered))
-    first = [dual_bounds(subject, data, count, budget) for subject in subjects]
-    found: list[Certified | None] = []
-    for place, (subject, known) in enumerate(zip(subjects, first, strict=True)):
-        share = budget.grant(budget.left / (len(subjects) - place))
-        found.append(None if known is None else with_exact(known, subject, data, share))
-    return found
+    return [dual_bounds(subject, data, count, budget) for subject in subjects]
 
 
 def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Certified | None:

@@ -302,7 +302,8 @@ class _Auditor:
     ) -> tuple[Vulnerability, tuple[Treatment, ...]]:
         """Certificates of the network as it is and of what the remedies made of it, with all work that is left."""
         self._tell("certificates")
-        made = {place: case.subject for place, case in enumerate(cases) if case.subject is not None}
+        promising = sorted(range(len(cases)), key=lambda place: -cases[place].factor)
+        made = {place: subject for place in promising if (subject := cases[place].subject) is not None}
         subjects = [Subject(self.network, weak.perturbations), *made.values()]
         before, *after = certify(subjects, some, self.budget)
         if any(each is not None and each.partial for each in (before, *after)):

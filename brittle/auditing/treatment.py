@@ -12,6 +12,7 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
 from brittle.auditing.proofs import Certified, Subject
 from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
+from brittle.auditing.sample import median
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
@@ -75,7 +76,13 @@ class Case(NamedTuple):
         """With the medians of what is proved of the same examples before and after."""
         if before is None or after is None or before.partial or after.partial:
             return self.treatment
-        return replace(self.treatment, proved_before=before.median_lower, proved_after=after.median_lower)
+        same = median(before.lower[: len(after.lower)]), median(after.lower[: len(before.lower)])
+        return replace(self.treatment, proved_before=same[0], proved_after=same[1])
+
+    @property
+    def factor(self) -> float:
+        """By which the attacked radius grew; 0 where the remedy was refused."""
+        return self.treatment.factor if self.treatment.applied else 0.0
 
 
 def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Case:

@@ -192,7 +192,10 @@ def _treatments(found: "Audit") -> Table:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for each in found.remedies:
         if each.applied:
-            numbers = (short(each.radius_after), f"{each.factor:.2f}", short(each.proved_after))
+            proved = (
+                f"{short(each.proved_before)} → {short(each.proved_after)}" if each.proved_after is not None else "-"
+            )
+            numbers = (short(each.radius_after), f"{each.factor:.2f}", proved)
             table.add_row(each.name, *numbers, f"{each.accuracy_after:.1%}")
         else:
             table.add_row(each.name, "-", "-", "-", each.reason)
