@@ -37,7 +37,7 @@ REVEALED = {
     "bt.certificates.Exact().bound(shallow, data)": "certificates.base.Bounds",
     "bt.certificates.Lipschitz().bound(deep, data)": "certificates.base.Bounds",
     "bt.theorems.check('vardi2022/4.1', data, shallow)": "theorems.check.Verdict",
-    "bt.audit(shallow, data)": "auditing.run.Audit",
+    "bt.audit(shallow, data)": "auditing.found.Audit",
 }
 MISTAKES = {
     "bt.attacks.PGD(budgett=3)": 'Unexpected keyword argument "budgett" for "PGD"',

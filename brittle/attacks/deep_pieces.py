@@ -48,7 +48,7 @@ class _Segments:
 
 @rays_at_once.register
 def _(network: Layered) -> int:
-    hidden = network.shape[1:-1]
+    hidden = network.widths
     return max(1, 8 * NUMBERS_AT_ONCE // (sum(hidden) * max(network.shape[1:])))
 
 

@@ -7,7 +7,7 @@ from functools import singledispatch
 import torch
 from torch import Tensor
 
-from brittle.networks import Layered, Network, TwoLayer
+from brittle.networks import Network, TwoLayer
 
 NUMBERS_AT_ONCE = 2**21
 LARGEST_RAY = 2**27  # numbers that all pieces of one ray may take
@@ -54,7 +54,7 @@ class Pieces:
 
 def is_piecewise_linear(network: Network) -> bool:
     """Whether there is room for all pieces of a ray: every neuron may bend it once or more."""
-    return isinstance(network, Layered) and sum(network.shape[1:-1]) * max(network.shape[1:]) <= LARGEST_RAY
+    return network.depth is not None and sum(network.widths) * max(*network.widths, network.classes) <= LARGEST_RAY
 
 
 @singledispatch

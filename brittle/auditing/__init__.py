@@ -2,10 +2,11 @@
 
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import gradient_work
+from brittle.auditing.found import Audit
 from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import certifiable
 from brittle.auditing.remedies import PARTS, Patient, Remedy
-from brittle.auditing.run import Audit, audit, planned
+from brittle.auditing.run import audit, planned
 from brittle.auditing.treatment import Treatment
 
 __all__ = [

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from brittle.networks import Layered, Network, TwoLayer
+from brittle.networks import Network, TwoLayer
 from brittle.settings import Data
 
 RATE = 2e10  # floating-point operations per second in products of matrices
@@ -30,9 +30,8 @@ class Costs:
 
     @classmethod
     def of(cls, network: Network) -> "Costs":
-        widths = network.shape[1:-1] if isinstance(network, Layered) else ()
         rivals = max(1, network.classes - 1)
-        return cls(operations(network), network.dim, widths, rivals, isinstance(network, TwoLayer))
+        return cls(operations(network), network.dim, network.widths, rivals, isinstance(network, TwoLayer))
 
     def gradient(self, examples: int) -> float:
         """Of the loss in all parameters, or of the margins in x, on so many examples."""

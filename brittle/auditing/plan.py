@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from brittle.auditing.costs import BYTES, RATE, Costs, largest_spectrum, spectrum
 from brittle.auditing.geometry import MOST_PAIRED
 from brittle.common.result import Result
-from brittle.networks import Network, TwoLayer
+from brittle.networks import Network
 from brittle.settings import Data
 
 # Shares of the budget. What a part leaves unspent goes to those after it, and in the end to the proofs.
@@ -48,7 +48,7 @@ class Plan(Result):
             affordable = min(ATTACKS * budget / once, again / cost.attack())
         else:
             affordable = (ATTACKS + MEASURING * REMEDIES) * budget / once
-        width = network.width if isinstance(network, TwoLayer) else 0
+        width = cost.widths[0] if cost.two_layer else 0
         kkt = 20 * len(data) * width * data.columns / RATE <= THEOREMS * budget
         return cls(
             budget=budget,

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ class Subject(NamedTuple):
     flips: Tensor
 
 
-def certifiable(network: Network) -> bool:
+def certifiable(network: Network) -> TypeGuard[Layered]:
     """Whether an audit can prove radii of this network."""
     return isinstance(network, Layered)
 
@@ -105,7 +105,7 @@ def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> li
 
 def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Certified | None:
     """The quick bound for the first `count` examples."""
-    if not isinstance(subject.network, Layered) or count == 0:
+    if not certifiable(subject.network) or count == 0:
         return None
     parts: list[Bounds] = []
     for rows in torch.split(torch.arange(count), AT_ONCE):

@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from importlib import import_module
-from pathlib import Path
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -13,116 +11,27 @@ from torch import Generator, Tensor
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
 from brittle.auditing.budget import Budget
-from brittle.auditing.explanation import Explanation, explain
-from brittle.auditing.geometry import Geometry, geometry
+from brittle.auditing.explanation import explain
+from brittle.auditing.found import Audit
+from brittle.auditing.geometry import geometry
 from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
 from brittle.auditing.plan import Plan, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
-from brittle.auditing.regime import TrainingRegime, training_regime
+from brittle.auditing.regime import training_regime
 from brittle.auditing.remedies import PARTS, Patient, Remedy
 from brittle.auditing.sample import audited, drawn, median
 from brittle.auditing.treatment import Case, Treatment, seeded, treat
 from brittle.auditing.verdict import weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, attacked
-from brittle.common.errors import InputError, require, require_count, require_positive
-from brittle.common.latex import tabular
+from brittle.common.errors import require, require_count, require_positive
 from brittle.common.progress import Progress, Watch, silent
-from brittle.common.result import Result, short
 from brittle.common.threads import one_thread
 from brittle.networks import Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Audit(Result):
-    """The `verdict` in words and everything it rests on.
-
-    `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
-    was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `limit` what the data
-    allow (None for one class), `explanation` where the flips point, `theorems` what each paper says here, `remedies`
-    what each changes. The `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are
-    counted in seconds of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit
-    where nothing was is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
-    """
-
-    verdict: str
-    weaknesses: tuple[str, ...]
-    network: dict[str, Any]
-    geometry: Geometry
-    regime: TrainingRegime
-    vulnerability: Vulnerability
-    limit: Limit | None
-    explanation: Explanation
-    theorems: tuple[TheoremRow, ...]
-    remedies: tuple[Treatment, ...]
-    plan: Plan
-    partial: tuple[str, ...]
-    work: float
-    budget: float
-    seconds: float
-    model: Network
-    data: Data
-
-    def report(self, path: str | Path, title: str = "") -> None:
-        """Write the page: one HTML file with everything in it. `title` is its heading."""
-        require(Path(path).suffix.lower() == ".html", f"{path}: the page is HTML; choose a name like audit.html")
-        kind = self.network["kind"]
-        page = import_module("brittle.report")  # the room that draws is below this one, and nothing here needs it
-        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}")
-
-    def by_example(self) -> dict[str, Any]:
-        """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
-        weak, rows = self.vulnerability, self.vulnerability.examples
-        y = audited(self.data, weak.held_out).y[rows].tolist()
-        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self._name(label) for label in y]}
-        for name in ("free", "on", "off", "gradient_step"):
-            radii = getattr(weak, name)
-            if radii is not None:
-                columns[name] = _spread(radii.rows, radii.norms.tolist(), len(rows))
-        if weak.certified is not None:
-            proofs = weak.certified
-            named = {"lower": proofs.lower.tolist(), "upper": proofs.upper.tolist(), "status": proofs.status}
-            columns |= {name: _spread(proofs.rows, values, len(rows)) for name, values in named.items()}
-        return columns
-
-    def _name(self, label: float) -> Any:
-        names = self.data.truth.names
-        return label if names is None else names[int((label + 1) / 2 if self.data.binary else label)]
-
-    def to_latex(self) -> str:
-        """A tabular with the rules of booktabs: the median of every kind of radius, and how many it rests on."""
-        weak = self.vulnerability
-        radii = {"anywhere": weak.free, "on the subspace": weak.on, "off it": weak.off, "one step": weak.gradient_step}
-        rows = [[name, short(each.median), str(len(each.rows))] for name, each in radii.items() if each is not None]
-        if weak.certified is not None:
-            rows.append(["proved", short(weak.certified.median_lower), str(len(weak.certified.rows))])
-        return tabular(("radius", "median", "examples"), rows, "lrr")
-
-    @property
-    def reproducible(self) -> bool:
-        """The same seed gives the same audit on this machine, however busy it is."""
-        return not self.partial
-
-    def content(self) -> dict[str, Any]:
-        """Everything but the network and the data themselves, with the word on whether it is reproducible."""
-        content = {name: value for name, value in super().content().items() if name not in ("model", "data")}
-        return {**content, "reproducible": self.reproducible}
-
-    def remedy(self, name: str) -> Treatment:
-        for treatment in self.remedies:
-            if treatment.name == name:
-                return treatment
-        raise InputError(f"the audit tried no remedy {name!r}; it tried {[each.name for each in self.remedies]}")
-
-
-def _spread(rows: Tensor, values: Sequence[Any], count: int) -> list[Any]:
-    """The values at their rows, None elsewhere."""
-    known = dict(zip(rows.tolist(), values, strict=True))
-    return [known.get(row) for row in range(count)]
 
 
 def audit(

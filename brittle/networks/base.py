@@ -43,6 +43,11 @@ class Network(ABC):
         return None
 
     @property
+    def widths(self) -> tuple[int, ...]:
+        """Of the hidden layers; none where they are unknown."""
+        return ()
+
+    @property
     def degree(self) -> int:
         """The power of ‖θ‖ that margins are measured by: of homogeneity, where biases beyond the first layer are 0."""
         return 0

@@ -49,7 +49,7 @@ class Layered(Network):
     @property
     def description(self) -> dict[str, Any]:
         words = {"kind": f"{self.depth}-layer ReLU network", "inputs": self.dim, "outputs": self.classes}
-        return {**words, "widths": list(self.shape[1:-1]), "start": self.start is not None}
+        return {**words, "widths": list(self.widths), "start": self.start is not None}
 
     @property
     def free_first_layer(self) -> bool:
@@ -63,6 +63,10 @@ class Layered(Network):
     def shape(self) -> tuple[int, ...]:
         """The number of features and then the width of every layer."""
         return (self.dim, *(layer.outputs for layer in self.layers))
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        return self.shape[1:-1]
 
     @property
     def dim(self) -> int:
