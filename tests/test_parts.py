@@ -103,6 +103,7 @@ def test_what_the_command_line_knows_of_the_parts_is_what_they_are():
     """It is written down, so that a mistake is told of without importing them."""
     advice = "run python -m brittle.cli.described"
     assert json.loads(described.STORED.read_text()) == json.loads(json.dumps(described.content())), advice
+    assert described.stored_theorems() == json.loads(json.dumps(described.theorem_rows())), advice
     assert all(FAMILIES[room].base is base for room, base in BASES.items())
 
 

@@ -8,9 +8,9 @@ more, at the cost of its rival; the mean of all cannot exceed the linear program
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 import torch
 from scipy import sparse
-from scipy.optimize import linprog
 from torch import Tensor
 
 from brittle.common.errors import InputError
@@ -73,5 +73,5 @@ def largest_mean(X: Tensor, y: Tensor, distances: Tensor) -> float | None:
     members = torch.stack([first, second], 1).reshape(-1).numpy()
     rows = sparse.coo_array((np.ones(len(members)), (pairs, members)), (len(first), len(X)))
     bounds = np.stack([np.zeros(len(X)), distances.numpy()], 1)
-    found = linprog(-np.ones(len(X)), A_ub=rows.tocsr(), b_ub=apart, bounds=bounds)
+    found = scipy.optimize.linprog(-np.ones(len(X)), A_ub=rows.tocsr(), b_ub=apart, bounds=bounds)
     return float(-found.fun) / len(X) if found.success else None

@@ -12,7 +12,6 @@ from brittle.cli.console import emit, rows_table, say, watching
 from brittle.cli.imported import imported
 from brittle.cli.models import DataFile, NetworkFile
 from brittle.cli.options import generator
-from brittle.cli.sweeping import Files, check_each
 from brittle.cli.theorem_fields import axes, configured, facts
 from brittle.common.errors import require
 from brittle.common.progress import Progress
@@ -44,6 +43,8 @@ def named(identity: str, settings: list[str]) -> Theorem:
 def check_sweep(
     theorem: Theorem, sweeps: list[str], seed: int, csv: Path | None, latex: Path | None, json_file: str | None
 ) -> bool:
+    from brittle.cli.sweeping import Files, check_each  # draws tables: a single check does not wait for Matplotlib
+
     return not check_each(theorem, axes(theorem, sweeps), seed, Files(csv, latex, json_file))
 
 

@@ -1,6 +1,7 @@
-"""What the command line has to know of the parts before it imports them: PyTorch takes seconds to load.
+"""What the command line has to know of parts and theorems before it imports them: PyTorch takes seconds to load.
 
-`parts.json` is made from the classes by `python -m brittle.cli.described`; a test says when it is time to.
+`parts.json` and `theorems.json` are made from the classes by `python -m brittle.cli.described`; a test says when it is
+time to.
 """
 
 import json
@@ -8,13 +9,17 @@ from collections.abc import Mapping
 from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brittle.common import errors
 from brittle.common.files import write_json
 from brittle.common.parts import Parameter, complete, parameters
 
+if TYPE_CHECKING:
+    from brittle.theorems import Theorem
+
 STORED = Path(__file__).with_name("parts.json")
+STORED_THEOREMS = Path(__file__).with_name("theorems.json")
 ROOMS = ("settings", "networks", "attacks", "training", "certificates", "auditing")
 KINDS: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Path": Path, "list[str]": list[str]}
 
@@ -34,6 +39,24 @@ def stored() -> dict[str, Described]:
         room: {part: {name: _parameter(each) for name, each in options.items()} for part, options in parts.items()}
         for room, parts in content.items()
     }
+
+
+@cache
+def stored_theorems() -> list[dict[str, Any]]:
+    """What `brittle theorems` says of every theorem of the papers, without its class."""
+    rows: list[dict[str, Any]] = json.loads(STORED_THEOREMS.read_text())
+    return rows
+
+
+def theorem_row(theorem: "Theorem") -> dict[str, Any]:
+    """The same of one."""
+    names = ("id", "claim", "paper", "applies_to", "flaw", "repaired")
+    return {**{name: getattr(theorem, name) for name in names}, "solve_for": list(theorem.unknowns)}
+
+
+def theorem_rows() -> list[dict[str, Any]]:
+    """What `theorems.json` has to hold."""
+    return [theorem_row(theorem) for theorem in import_module("brittle.theorems").THEOREMS.values()]
 
 
 def content() -> dict[str, Any]:
@@ -74,3 +97,4 @@ def _parameter(said: dict[str, Any]) -> Parameter:
 
 if __name__ == "__main__":
     write_json(STORED, content())
+    write_json(STORED_THEOREMS, theorem_rows())

@@ -1,16 +1,15 @@
 """`brittle theorems`: what the papers promise, one line each."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from brittle.cli.console import complain, emit, rows_table, say
+from brittle.cli.described import stored_theorems, theorem_row
 from brittle.cli.options import JsonFile, file_to_write
+from brittle.common import plugins
 from brittle.common.errors import InputError
-
-if TYPE_CHECKING:
-    from brittle.theorems import Theorem
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -31,45 +30,35 @@ def theorems(
     json_file: JsonFile = None,
 ) -> None:
     """List every theorem, those of installed packages among them: its id, its claim, and where it applies."""
-    from brittle.theorems import THEOREMS
-
-    known = [*THEOREMS.values(), *_installed()]
-    papers = list(dict.fromkeys(theorem.paper for theorem in known))
+    own = stored_theorems()
+    known = [*own, *_installed({row["id"] for row in own})]
+    papers = list(dict.fromkeys(row["paper"] for row in known))
     if paper is not None and paper not in papers:
         raise InputError(f"--paper is {paper!r}; it must be one of {', '.join(papers)}")
-    chosen = [theorem for theorem in known if paper in (None, theorem.paper)]
     if markdown is not None:
         from brittle.report.theorem_index import read_results, write_index
+        from brittle.theorems import THEOREMS
 
-        own = [theorem for theorem in chosen if theorem.id in THEOREMS]
-        write_index(markdown, own, read_results(results))
+        pages = [theorem for theorem in THEOREMS.values() if paper in (None, theorem.paper)]
+        write_index(markdown, pages, read_results(results))
         say(f"wrote {markdown}")
         return
-    rows = [
-        {
-            "id": each.id,
-            "claim": each.claim,
-            "paper": each.paper,
-            "applies_to": each.applies_to,
-            "flaw": each.flaw,
-            "repaired": each.repaired,
-            "solve_for": list(each.unknowns),
-        }
-        for each in chosen
-    ]
+    rows = [row for row in known if paper in (None, row["paper"])]
     table = rows_table(["id", "claim", "applies to"], [[row["id"], row["claim"], row["applies_to"]] for row in rows])
     table.columns[0].no_wrap = True
     emit({"theorems": rows}, json_file, table)
 
 
-def _installed() -> "list[Theorem]":
+def _installed(own: set[str]) -> list[dict[str, Any]]:
     """Those of other packages; one that is broken is told of and left out."""
-    from brittle.theorems.registry import find, installed
-
     found = []
-    for identity in installed():
+    for identity in plugins.offered(plugins.THEOREMS):
+        if identity in own:
+            continue
         try:
-            found.append(find(identity))
+            from brittle.theorems.registry import find
+
+            found.append(theorem_row(find(identity)))
         except InputError as error:
             complain(str(error))
     return found

@@ -6,6 +6,8 @@ from typing import Any
 
 from brittle.common.errors import InputError, require
 
+THEOREMS = "brittle.theorems"  # the group of those who offer theorems, which are named by their ids
+
 
 @cache
 def offered(group: str) -> dict[str, tuple[EntryPoint, ...]]:

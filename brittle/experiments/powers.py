@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import t as student
+import scipy
 
 from brittle.theorems.scaling import fitted
 
@@ -46,5 +46,5 @@ def exponent(measure: str, variable: str, sizes: Sequence[float], values: Sequen
     if len(set(sizes)) < 3:
         return None
     line = fitted(measure, variable, 0.0, sizes, values)
-    half = float(student.ppf((1 + CONFIDENCE) / 2, len(sizes) - 2)) * line.standard_error
+    half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(sizes) - 2)) * line.standard_error
     return Power(variable, line.fitted, line.fitted - half, line.fitted + half)

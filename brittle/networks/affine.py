@@ -50,6 +50,11 @@ class Affine(ABC):
 
     @property
     @abstractmethod
+    def products(self) -> int:
+        """How many products A x adds up."""
+
+    @property
+    @abstractmethod
     def free(self) -> bool:
         """Whether every entry of A is a parameter of its own."""
 
@@ -122,6 +127,10 @@ class Dense(Affine):
 
     def transpose(self, Z: Tensor) -> Tensor:
         return Z @ self.weight
+
+    @property
+    def products(self) -> int:
+        return self.inputs * self.outputs
 
     @property
     def free(self) -> bool:
@@ -232,6 +241,10 @@ class Convolution(Affine):
             images, self.kernel, None, self.stride, self.padding, beyond, self.groups, self.dilation
         )
         return back.flatten(1)
+
+    @property
+    def products(self) -> int:
+        return self.outputs * self.kernel[0].numel()
 
     @property
     def free(self) -> bool:

@@ -48,6 +48,15 @@ class Network(ABC):
         return ()
 
     @property
+    def products(self) -> int:
+        """How many products of two numbers a pass of one example adds up, as PyTorch counts them."""
+        from torch.utils.flop_counter import FlopCounterMode  # loads PyTorch's compiler, which takes seconds
+
+        with FlopCounterMode(display=False) as counter, torch.no_grad():
+            self.logits(torch.zeros(1, self.dim, dtype=self.dtype))
+        return int(counter.get_total_flops()) // 2
+
+    @property
     def degree(self) -> int:
         """The power of ‖θ‖ that margins are measured by: of homogeneity, where biases beyond the first layer are 0."""
         return 0

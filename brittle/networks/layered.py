@@ -69,6 +69,10 @@ class Layered(Network):
         return self.shape[1:-1]
 
     @property
+    def products(self) -> int:
+        return sum(layer.products for layer in self.layers)
+
+    @property
     def dim(self) -> int:
         return self.layers[0].inputs
 

@@ -59,6 +59,10 @@ class Sparse(Affine):
         return len(self.bias)
 
     @property
+    def products(self) -> int:
+        return len(self.values)
+
+    @property
     def parameters(self) -> tuple[Tensor, Tensor]:
         return self.values, self.bias
 

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -77,10 +78,21 @@ class Digits(ImageSet):
     name: ClassVar = "digits"
 
     def _read(self) -> Pictures:
-        from sklearn.datasets import load_digits
+        table = _bundled_digits()
+        return Pictures(table[:, :-1], table[:, -1].astype(np.int64), None, None, (8, 8), white=16)
 
-        X, y = load_digits(return_X_y=True)
-        return Pictures(X, y, None, None, (8, 8), white=16)
+
+def _bundled_digits() -> np.ndarray:
+    """The file inside scikit-learn, pixels and then the label; to import scikit-learn would take seconds."""
+    package = find_spec("sklearn")
+    assert package is not None
+    assert package.origin is not None
+    bundled = Path(package.origin).with_name("datasets") / "data" / "digits.csv.gz"
+    if bundled.is_file():
+        return np.loadtxt(bundled, delimiter=",")
+    from sklearn.datasets import load_digits  # a release that keeps it elsewhere
+
+    return np.column_stack(load_digits(return_X_y=True))
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from importlib import import_module
 
 from brittle.common import plugins
 from brittle.common.errors import InputError, require
+from brittle.common.plugins import THEOREMS as GROUP
 from brittle.theorems.base import Theorem
 
-GROUP = "brittle.theorems"  # of the entry points by which installed packages offer theorems, named by their ids
 PAPERS = ("vardi2022", "frei2023", "melamed2023", "wang2022")
 
 
@@ -22,11 +22,6 @@ def _all() -> dict[str, Theorem]:
 
 
 THEOREMS: dict[str, Theorem] = _all()
-
-
-def installed() -> list[str]:
-    """The ids that installed packages offer; brittle's own go first."""
-    return [name for name in plugins.offered(GROUP) if name not in THEOREMS]
 
 
 def _installed(identity: str) -> Theorem:

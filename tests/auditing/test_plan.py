@@ -16,7 +16,7 @@ from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.remedies import AdversarialTraining
 from brittle.common.errors import InputError
-from brittle.networks import Convolution, Deep, Dense, PyTorch
+from brittle.networks import Convolution, Deep, Dense, Network, PyTorch
 from brittle.settings import Data
 from brittle.training import Descent, Steps
 
@@ -129,7 +129,9 @@ def test_operations_are_counted_by_hand():
     kernel = torch.zeros(4, 1, 3, 3, dtype=torch.float64)
     first = Convolution(kernel, torch.zeros(4, dtype=torch.float64), (1, 8, 8), stride=(1, 1))
     last = Dense(torch.zeros(2, first.outputs, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
-    assert operations(Deep((first, last))) == 2 * (9 * first.outputs + 2 * first.outputs)
+    pictures = Deep((first, last))
+    assert operations(pictures) == 2 * (9 * first.outputs + 2 * first.outputs)
+    assert [Network.products.fget(each) for each in (network, pictures)] == [network.products, pictures.products]
 
 
 def test_certificates_close_what_their_work_pays_for(subject):

@@ -25,7 +25,7 @@ def partial_files(folder):
 
 
 @BOTH
-@pytest.mark.parametrize("arguments", [["theorems"], ["reproduce", "vardi2022"]], ids=" ".join)
+@pytest.mark.parametrize("arguments", [["check", "wang2022/eq1"], ["reproduce", "vardi2022"]], ids=" ".join)
 def test_while_pytorch_loads(number, arguments):
     with command(*arguments) as session:
         session.wait_until(lambda: session.loads("libtorch"))

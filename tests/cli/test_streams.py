@@ -39,12 +39,12 @@ def test_a_full_device_is_one_line(arguments):
 @pytest.mark.parametrize("closing", [">&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_from_the_start(closing, tmp_path):
     """The file does not take the place of standard output, which native code may print to."""
-    command = f'"{sys.executable}" -m brittle theorems --paper wang2022 --json out.json {closing}'
+    command = f'"{sys.executable}" -m brittle check wang2022/eq1 --json out.json {closing}'
     environment = {**os.environ, "PYTHONPATH": os.getcwd()}
     ended = subprocess.run(command, shell=True, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, timeout=300)
     assert ended.returncode == 0
     assert b"Traceback" not in ended.stderr
-    assert json.loads((tmp_path / "out.json").read_text())["theorems"]
+    assert json.loads((tmp_path / "out.json").read_text())["verdict"]
 
 
 @needs_full

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 import torch
-from scipy.optimize import minimize
 
 from brittle.certificates.cholesky import factor
 from brittle.certificates.deep_dual.chain import Chain, Margins
@@ -138,7 +138,7 @@ def refined(layers: DenseLayers, margins: Margins, start: Multipliers) -> tuple[
         return -at.value / scale - level / count * at.barrier, -slope
 
     for level in LEVELS:
-        found = minimize(loss, variables, (level,), "L-BFGS-B", True, bounds=bounds, options=OPTIONS)
+        found = scipy.optimize.minimize(loss, variables, (level,), "L-BFGS-B", True, bounds=bounds, options=OPTIONS)
         variables = found.x if found.fun < FAR else variables
     return _judgeable(problem, start, variables)
 

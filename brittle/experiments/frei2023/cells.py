@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 import torch
-from scipy.optimize import linprog
 from torch import Generator
 
 from brittle.attacks import MinimumNorm, Universal, signed_means
@@ -150,4 +150,4 @@ def separable(data: Data) -> bool:
     if len(means) <= means.shape[1] and data.in_span:
         return True  # the means are independent
     A = -(labels[:, None] * means).numpy()
-    return bool(linprog(np.zeros(A.shape[1]), A, -np.ones(len(A)), bounds=(None, None)).status == 0)
+    return bool(scipy.optimize.linprog(np.zeros(A.shape[1]), A, -np.ones(len(A)), bounds=(None, None)).status == 0)

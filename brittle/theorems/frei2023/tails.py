@@ -4,8 +4,8 @@ Only the part of the noise in the span of the weights, σ times a standard norma
 radius within which the sign at the mean is certified makes the error a tail of the χ² law.
 """
 
+import scipy
 import torch
-from scipy.stats import chi2
 from torch import Tensor
 
 from brittle.certificates import Lipschitz
@@ -23,7 +23,7 @@ def largest_wrong_share(network: TwoLayer, centres: Tensor, labels: Tensor, nois
     radii = torch.zeros(len(labels), dtype=torch.float64)
     radii[correct] = Lipschitz().bound(network, Data(centres[correct], labels[correct])).lower.double()
     rank = rank_of(torch.linalg.svdvals(network.W))
-    return float(chi2.sf((radii / noise).square().numpy(), rank).mean())
+    return float(scipy.stats.chi2.sf((radii / noise).square().numpy(), rank).mean())
 
 
 def judged_share(counted: int, trials: int, at_most: float, allowed: float) -> float:

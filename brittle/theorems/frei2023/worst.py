@@ -8,8 +8,8 @@ b_j) and 0: one linear program for every choice among those.
 import itertools
 
 import numpy as np
+import scipy
 import torch
-from scipy.optimize import linprog
 from torch import Tensor
 
 from brittle.networks import TwoLayer
@@ -55,7 +55,7 @@ def _minimum(network: TwoLayer, groups: ClusterGroups, cluster: int, c: Tensor, 
     rows = torch.cat([rows, torch.cat([-gram, blank], 1)])
     limits = torch.cat([-b[convex], high, -low])
     bounds = [(None, None)] * columns + [(0, None)] * extra
-    solved = linprog(objective, rows.numpy(), limits.numpy(), bounds=bounds, method="highs")
+    solved = scipy.optimize.linprog(objective, rows.numpy(), limits.numpy(), bounds=bounds, method="highs")
     assert solved.status == 0, solved.message
     x: Tensor = basis @ torch.from_numpy(solved.x[:columns])
     return x

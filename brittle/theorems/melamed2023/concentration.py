@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import scipy
 import torch
-from scipy import stats
 from torch import Generator, Tensor
 
 from brittle.common.errors import require_count, require_positive
@@ -124,7 +124,7 @@ class NotShort(Norm):
         return ratios <= 0.5
 
     def tail(self, dim: int) -> float:
-        return float(stats.chi2.cdf(dim / 2, dim))
+        return float(scipy.stats.chi2.cdf(dim / 2, dim))
 
 
 class NotLong(Norm):
@@ -137,7 +137,7 @@ class NotLong(Norm):
         return ratios >= 2
 
     def tail(self, dim: int) -> float:
-        return float(stats.chi2.sf(2 * dim, dim))
+        return float(scipy.stats.chi2.sf(2 * dim, dim))
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class ProductWithFixed(Product, id="melamed2023/C.2"):
         return 2 * math.exp(-(self.threshold**2) / (2 * self.deviation**2))
 
     def tail(self, dim: int) -> float:
-        return float(2 * stats.norm.sf(self.threshold / self.deviation))
+        return float(2 * scipy.stats.norm.sf(self.threshold / self.deviation))
 
     def scale(self, u: Tensor) -> Tensor:
         return u.square().sum(1).sqrt() * self.threshold
@@ -243,7 +243,7 @@ class ProductOfGaussians(Product, id="melamed2023/C.3"):
     def tail(self, dim: int) -> float:
         """<u, v> is N(0, σ2² ‖u‖²) given u, and ‖u‖/σ1 is χ."""
         reach = math.sqrt(2 * dim) * self.threshold / self.deviation
-        return float(stats.chi(dim).expect(lambda length: 2 * stats.norm.sf(reach / length)))
+        return float(scipy.stats.chi(dim).expect(lambda length: 2 * scipy.stats.norm.sf(reach / length)))
 
     def scale(self, u: Tensor) -> Tensor:
         return u.new_full((len(u),), self.first_deviation * math.sqrt(2 * u.shape[1]) * self.threshold)

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+import scipy
 import torch
-from scipy import stats
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
@@ -173,7 +173,7 @@ class LawOfTheStart(RotationInvariance, id="melamed2023/A.1-law"):
     def witness(self, instance: Instance) -> Witness:
         data, R, rng = instance.data, self.rotation(instance), torch.Generator().manual_seed(0)
         samples = [self._sample(each, rng) for each in (data, Data(data.X @ R.T, data.y))]
-        return Witness({P_VALUE: float(stats.ks_2samp(*samples).pvalue)})
+        return Witness({P_VALUE: float(scipy.stats.ks_2samp(*samples).pvalue)})
 
     def _sample(self, data: Data, rng: Generator) -> list[float]:
         """At the first example, for one start after the other."""

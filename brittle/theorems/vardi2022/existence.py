@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import scipy
 import torch
-from scipy.stats import beta
 from torch import Generator
 
 from brittle.attacks import MinimumNorm
@@ -191,7 +191,7 @@ def _chance(examples: int, dim: int) -> float:
 
 def cosine_tail(dim: int, threshold: float) -> float:
     """P[|cos| > threshold] of two independent directions: cos² ~ Beta(1/2, (d-1)/2)."""
-    return float(beta.sf(threshold**2, 0.5, (dim - 1) / 2))
+    return float(scipy.stats.beta.sf(threshold**2, 0.5, (dim - 1) / 2))
 
 
 def _deviation(instance: Instance) -> float:

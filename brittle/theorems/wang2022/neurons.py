@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import scipy
 import torch
-from scipy import stats
 from torch import Generator, Tensor
 
 from brittle.settings import Sphere
@@ -106,7 +106,7 @@ class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
         """Further draws of the start by what matters of it: w·x, and the χ² rest of ‖w‖²."""
         z = torch.randn(self.draws, self.width, generator=rng, dtype=torch.float64)
         seed = int(torch.randint(2**31, (), generator=rng))
-        rest = torch.from_numpy(stats.chi2(self.dim - 1).rvs(z.shape, random_state=seed))
+        rest = torch.from_numpy(scipy.stats.chi2(self.dim - 1).rvs(z.shape, random_state=seed))
         data = Sphere(self.dim, radius=1.0).sample(1, rng)
         return Instance(data, facts=CrossedCounts(crossed(z, z.square() + rest, self.size)))
 
@@ -215,13 +215,13 @@ class RareCrossingNearby(Crossing, id="wang2022/B.6-net"):
 
     def witness(self, instance: Instance) -> Witness:
         """P|g| ≤ g*, averaged over the χ rest of ‖w(0)‖; the shortest x + δ, of norm 1-R, is the worst."""
-        rest = stats.chi(instance.data.dim - 1)
-        return Witness({CHANGES: float(rest.expect(lambda c: 2 * stats.norm.cdf(self._edge(c)) - 1))})
+        rest = scipy.stats.chi(instance.data.dim - 1)
+        return Witness({CHANGES: float(rest.expect(lambda c: 2 * scipy.stats.norm.cdf(self._edge(c)) - 1))})
 
     def failures(self, trials: int, rng: Generator) -> Failures:
         g = torch.randn(trials, generator=rng, dtype=torch.float64).abs()
         seed = int(torch.randint(2**31, (), generator=rng))
-        c = torch.from_numpy(stats.chi(self.dim - 1).rvs(trials, random_state=seed))
+        c = torch.from_numpy(scipy.stats.chi(self.dim - 1).rvs(trials, random_state=seed))
         return Failures(int((g <= self._edge(c)).sum()), 0, self.allowed(self.dim))
 
     def allowed(self, dim: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special, stats
+import scipy
 from torch import Generator
 
 from brittle.settings import Sphere
@@ -68,7 +68,9 @@ class Bernstein(Tail, id="wang2022/B.1"):
         yield at_least("t", self.t, 1e-300)
         yield at_most("Σ E z² over v", 3 / self.variance, 1)
         orders = range(3, 60)
-        moments = [special.factorial2(2 * q - 1) / (math.factorial(q) / 2 * self.scale ** (q - 2)) for q in orders]
+        moments = [
+            scipy.special.factorial2(2 * q - 1) / (math.factorial(q) / 2 * self.scale ** (q - 2)) for q in orders
+        ]
         yield at_most("Σ E|z|^q over (q!/2) v c^(q-2)", max(moments) / self.variance, 1)
 
     def allowed(self) -> float:
@@ -76,7 +78,7 @@ class Bernstein(Tail, id="wang2022/B.1"):
 
     def exact(self) -> float:
         deviation = math.sqrt(2 * self.variance * self.count * self.t) + self.scale * self.t
-        return float(stats.chi2.sf(self.count + deviation, self.count))
+        return float(scipy.stats.chi2.sf(self.count + deviation, self.count))
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class LipschitzOfGaussians(Tail, id="wang2022/B.3"):
         return 2 * math.exp(-(self.t**2) / (2 * self.slope**2))
 
     def exact(self) -> float:
-        law, reach = stats.chi(self.count), self.t / self.slope
+        law, reach = scipy.stats.chi(self.count), self.t / self.slope
         return float(law.sf(law.mean() + reach) + law.cdf(law.mean() - reach))
 
 
@@ -153,7 +155,7 @@ class Moments(Tool):
         ratios = []
         for q in range(self.first, self.order + 1):
             moment = 2 ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi)
-            double = float(special.factorial2(q - 1)) if q > 1 else 1.0
+            double = float(scipy.special.factorial2(q - 1)) if q > 1 else 1.0
             ratios.append(max(moment / double, double / (math.factorial(q) / 2)))
         return Witness({MOMENT: max(ratios)})
 
@@ -188,7 +190,7 @@ class ChiSquare(Tool):
 
     def witness(self, instance: Instance) -> Witness:
         reach = 4 * math.sqrt(self.count * math.log(2 / self.gamma))
-        law = stats.chi2(self.count)
+        law = scipy.stats.chi2(self.count)
         return Witness({EXACT: float(law.sf(self.count + reach) + law.cdf(self.count - reach))})
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
