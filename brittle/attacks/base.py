@@ -115,6 +115,7 @@ class Attack(ABC, Generic[Outcome]):
 
     name: ClassVar[str]  # what the command line calls it
     result: ClassVar[type[AttackResult]] = AttackResult  # what `run` returns
+    joint: ClassVar[bool] = False  # whether all examples are attacked together, so that none can be left out
 
     def __post_init__(self) -> None:
         check_fields(self)

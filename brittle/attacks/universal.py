@@ -51,6 +51,7 @@ class Universal(Attack[UniversalResult]):
     """
 
     name: ClassVar = "universal"
+    joint: ClassVar = True
     result: ClassVar[type[AttackResult]] = UniversalResult
 
     direction: Direction | Tensor = field(

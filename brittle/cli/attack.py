@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator, word_of
 from brittle.cli.parts import Family, PartsCommand, called, with_part
@@ -45,6 +46,9 @@ def run(
     ] = None,
     test: Annotated[bool, typer.Option("--test", help="Attack the held-out examples.")] = False,
     seed: Seed = 0,
+    keep: Keep = None,
+    engine: EngineName = "local",
+    jobs: Jobs = 1,
     out: ArraysOut = None,
     json_file: JsonFile = None,
 ) -> None:
@@ -54,9 +58,14 @@ def run(
     data = data.test if test else data
     if not free:
         attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]
-    with watching(kind) as watch:
+    with watching(kind) as watch, crew_for(keep, engine, jobs) as crew:
         begun = time.perf_counter()
-        result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
+        if crew is None:
+            result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
+        else:
+            from brittle.experiments.chunks import attacked
+
+            result = attacked(network, data, attack, crew, box=bounds, seed=seed, watch=watch)
         seconds = time.perf_counter() - begun
     context = {"attack": kind, "subspace": subspace, "seed": seed, "examples": len(data), "dim": data.dim}
     content = {**context, **_figures(result), "seconds": seconds}

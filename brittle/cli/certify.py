@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator
+from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
-from brittle.common import interrupts
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count
 
@@ -45,34 +45,25 @@ def certify(
             help="Draw the enclosures, sorted by radius: .png, .svg or .pdf.",
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", callback=folder_to_write, help="Keep finished chunks here, and go on from there."
-        ),
-    ] = None,
-    engine_name: Annotated[str, typer.Option("--engine", help="With --out: local, or dask://host:port.")] = "local",
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="With --out: processes of the local engine.")] = 1,
+    keep: Keep = None,
+    engine: EngineName = "local",
+    jobs: Jobs = 1,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
     from brittle.certificates import Dual
-    from brittle.experiments.chunks import Certifying
-    from brittle.experiments.sweep import engine
 
     unboxed = bounds is None and isinstance(method, Dual) and method.boxed
     require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
-    require(out is not None or (jobs, engine_name) == (1, "local"), "--jobs and --engine need --out DIR for the chunks")
     network, data = loaded(network_file, data_file)
     data = _first(data.test if test else data, examples)
-    with watching(called(method)) as watch:
-        if out is None:
+    with watching(called(method)) as watch, crew_for(keep, engine, jobs) as crew:
+        if crew is None:
             found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
         else:
-            kept = f"finished chunks are in {out}, and the same command goes on from there"
-            with interrupts.keeping(lambda: kept):
-                work = Certifying(network, data, method, bounds, cap, seed)
-                found = work.run(out, engine(engine_name, jobs, tell=say), watch)
+            from brittle.experiments.chunks import certified
+
+            found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, watch=watch)
     for reason, count in Counter(filter(None, found.reason)).items():
         say(f"nothing is proved of {count} examples: {reason}")
     summary = _summary(found)

@@ -1,121 +1,114 @@
-"""Certificates of many examples in chunks that are kept in files: they run anywhere, and go on where they stopped."""
+"""Certificates and attacks of many examples, a chunk at a time: the chunks run anywhere and survive an interruption."""
 
-import hashlib
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator
 
+from brittle.attacks import Attack, AttackResult
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates import Bounds, Certificate
 from brittle.certificates.base import default_cap
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError
-from brittle.common.progress import Progress, Watch, silent
-from brittle.common.result import jsonable
-from brittle.experiments.cell import Task
-from brittle.experiments.cells import finished_cells
-from brittle.experiments.code import code_hash
-from brittle.experiments.sweep import Engine, Measured
+from brittle.common.errors import require
+from brittle.common.progress import Watch, silent
+from brittle.experiments.pieces import Crew, Outcome
 from brittle.networks import Network
 from brittle.settings import Data
 
-SIZE = 16  # examples of a chunk: it does not depend on the engine, so neither do the bounds
+CERTIFIED_AT_ONCE = 16  # sizes do not depend on the engine, so neither does what is found
+ATTACKED_AT_ONCE = 256  # more: attacks start from other examples of the chunk, too
+KEPT = ("lower", "upper", "exact", "seconds", "nodes")  # of certificates; flips are not kept
 
-
-@dataclass(frozen=True)
-class Chunk:
-    """Examples `first` to `last` - 1 of what `subject` names by its fingerprint."""
-
-    subject: str
-    first: int
-    last: int
-    code: str
-
-    @property
-    def task(self) -> Task:
-        return Task("certify", {"subject": self.subject, "first": self.first, "last": self.last}, self.code)
-
-    @property
-    def key(self) -> str:
-        return self.task.key
+Found = TypeVar("Found", bound=AttackResult)
 
 
 @dataclass(frozen=True, eq=False)
-class Certifying:
-    """A certificate of all examples of the data, as `method.bound` would give it chunk by chunk.
-
-    `box` restricts flips, `cap` is the radius beyond which nobody asks, and every chunk draws from the same `seed`.
-    """
+class CertifiedChunk:
+    """These `data` with all that their bounds depend on."""
 
     network: Network
     data: Data
     method: Certificate
-    box: Box | None = None
-    cap: float | None = None
-    seed: int = 0
+    box: Box | None
+    cap: float
+    seed: int
 
-    @cached_property
-    def chunks(self) -> list[Chunk]:
-        subject, code = self._fingerprint(), code_hash(type(self.method).__module__)
-        starts = range(0, len(self.data), SIZE)
-        return [Chunk(subject, first, min(first + SIZE, len(self.data)), code) for first in starts]
-
-    def _fingerprint(self) -> str:
-        """Of everything that the bounds depend on but the code."""
-        digest = hashlib.sha256(repr((self.method, self.box, self._cap, self.seed)).encode())
-        for array in (self.data.X, self.data.y, *self.network.arrays.values()):
-            digest.update(f"{tuple(array.shape)} {array.dtype}".encode())
-            digest.update(array.detach().contiguous().numpy().tobytes())
-        return digest.hexdigest()[:24]
-
-    @property
-    def _cap(self) -> float:
-        return default_cap(self.data) if self.cap is None else self.cap
-
-    def __call__(self, task: Task) -> Measured:
-        """What a worker does with one chunk."""
-        rows = torch.arange(task.params["first"], task.params["last"])
+    def __call__(self) -> Outcome:
         rng = Generator().manual_seed(self.seed)
-        found = self.method.bound(self.network, self.data.take(rows), bounds=self.box, cap=self._cap, rng=rng)
-        kept = ("lower", "upper", "exact", "status", "reason", "nodes")
-        return {
-            "measured": jsonable({name: getattr(found, name) for name in kept}),
-            "seconds": {"examples": found.seconds.tolist()},
-        }
+        found = self.method.bound(self.network, self.data, bounds=self.box, cap=self.cap, rng=rng)
+        words = {"status": [str(ending) for ending in found.status], "reason": list(found.reason)}
+        return {**{name: getattr(found, name) for name in KEPT}, **words}
 
-    def run(self, folder: Path, engine: Engine | None = None, watch: Watch = silent) -> Bounds:
-        """Every chunk that is not in the folder yet, and the bounds of all examples; flips are not kept."""
-        outcomes: dict[str, Measured | Exception] = {}
-        for chunk, outcome in finished_cells(self.chunks, folder, self, engine):
-            outcomes[chunk.key] = outcome
-            watch(Progress(len(outcomes) / len(self.chunks), f"{len(outcomes)} of {len(self.chunks)} chunks"))
-        failed = [outcome for outcome in outcomes.values() if isinstance(outcome, Exception)]
-        if failed:
-            message = f"{len(failed)} of {len(self.chunks)} chunks failed (the others are kept), the first: {failed[0]}"
-            raise InputError(message)
-        return self._joined([each for chunk in self.chunks if isinstance(each := outcomes[chunk.key], dict)])
 
-    def _joined(self, parts: list[Measured]) -> Bounds:
-        def joined(name: str) -> list[Any]:
-            return [value for part in parts for value in part["measured"][name]]
+@dataclass(frozen=True, eq=False)
+class AttackedChunk:
+    """These `data` with all that the attack depends on."""
 
-        def numbers(values: list[Any]) -> Tensor:
-            return torch.tensor([torch.inf if value is None else value for value in values], dtype=torch.float64)
+    network: Network
+    data: Data
+    attack: Attack[AttackResult]
+    box: Box | None
+    seed: int
 
-        endings = {str(ending): ending for ending in Ending}
-        return Bounds(
-            lower=numbers(joined("lower")),
-            upper=numbers(joined("upper")),
-            exact=torch.tensor(joined("exact"), dtype=torch.bool),
-            seconds=numbers([value for part in parts for value in part["seconds"]["examples"]]),
-            status=tuple(endings[word] for word in joined("status")),
-            method=self.method.name,
-            cap=self._cap,
-            flips=torch.zeros(0, self.data.columns, dtype=torch.float64),
-            reason=tuple(joined("reason")),
-            nodes=torch.tensor(joined("nodes"), dtype=torch.int64),
-        )
+    def __call__(self) -> Outcome:
+        rng = Generator().manual_seed(self.seed)
+        found = self.attack.run(self.network, self.data, bounds=self.box, rng=rng)
+        return {field.name: getattr(found, field.name) for field in fields(found)}
+
+
+def certified(
+    network: Network,
+    data: Data,
+    method: Certificate,
+    crew: Crew,
+    *,
+    box: Box | None = None,
+    cap: float | None = None,
+    seed: int = 0,
+    watch: Watch = silent,
+) -> Bounds:
+    """What `method.bound` gives, chunk by chunk and without flips; every chunk draws from the same `seed`."""
+    limit = default_cap(data) if cap is None else cap
+    parts = [CertifiedChunk(network, each, method, box, limit, seed) for each in chunks(data, CERTIFIED_AT_ONCE)]
+    found = list(crew(parts, watch))
+    endings = {str(ending): ending for ending in Ending}
+    return Bounds(
+        **{name: torch.cat([each[name] for each in found]) for name in KEPT},
+        status=tuple(endings[word] for word in _joined(found, "status")),
+        reason=tuple(_joined(found, "reason")),
+        method=method.name,
+        cap=limit,
+        flips=torch.zeros(0, data.columns, dtype=torch.float64),
+    )
+
+
+def attacked(
+    network: Network,
+    data: Data,
+    attack: Attack[Found],
+    crew: Crew,
+    *,
+    box: Box | None = None,
+    seed: int = 0,
+    watch: Watch = silent,
+) -> Found:
+    """What `attack.run` gives, chunk by chunk; every chunk draws from the same `seed`."""
+    require(not attack.joint, f"the attack {attack.name} looks at all examples together: it cannot be cut into chunks")
+    parts = [AttackedChunk(network, each, attack, box, seed) for each in chunks(data, ATTACKED_AT_ONCE)]
+    found = list(crew(parts, watch))
+    joined = {field.name: torch.cat([each[field.name] for each in found]) for field in fields(attack.result)}
+    return attack.result(**joined)  # type: ignore[return-value]
+
+
+def chunks(data: Data, size: int) -> Iterator[Data]:
+    """The training examples, so many at a time and without the others: every chunk travels by itself."""
+    alone = replace(data, X_test=None, y_test=None)
+    for rows in torch.split(torch.arange(len(data)), size):
+        yield alone.take(rows)
+
+
+def _joined(found: Sequence[Outcome], name: str) -> list[Any]:
+    return [value for each in found for value in each[name]]

@@ -1,28 +1,34 @@
-"""Certificates in chunks: the same bounds from any engine, and from a run that was stopped on the way."""
+"""Certificates and attacks in chunks: the same from any engine, and from a run that was stopped on the way."""
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
+from brittle.attacks import PGD, MinimumNorm, Restriction, Universal
 from brittle.certificates import Dual, Exact
 from brittle.cli import main
 from brittle.common.errors import InputError
+from brittle.common.fingerprint import fingerprint
 from brittle.experiments import chunks
-from brittle.experiments.chunks import Certifying
+from brittle.experiments.chunks import CertifiedChunk, attacked, certified
+from brittle.experiments.pieces import Crew
 from brittle.experiments.sweep import Engine, Local
-from brittle.networks import PyTorch, save_network
+from brittle.networks import Convolution, PyTorch, save_network
 from brittle.settings import Data, save_data
 
 
 @pytest.fixture
 def subject(rng, monkeypatch):
-    monkeypatch.setattr(chunks, "SIZE", 3)
+    monkeypatch.setattr(chunks, "CERTIFIED_AT_ONCE", 3)
+    monkeypatch.setattr(chunks, "ATTACKED_AT_ONCE", 3)
     network = PyTorch().draw(5, 12, rng)
     X = torch.randn(10, 5, generator=rng, dtype=torch.float64)
     y = network.predict(X)
     y[4] = -y[4]  # an error
-    return network, Data(X, y)
+    return network, Data(X, y, X[:4], y[:4])
 
 
 class Dying(Engine):
@@ -38,11 +44,16 @@ class Dying(Engine):
 
 class Counting(Engine):
     def __init__(self) -> None:
-        self.tasks = []
+        self.pieces = []
 
     def run(self, work, tasks):
-        self.tasks += tasks
+        self.pieces += [task.piece for task in tasks]
         yield from Local().run(work, tasks)
+
+
+class Backwards(Engine):
+    def run(self, work, tasks):
+        yield from Local().run(work, tasks[::-1])
 
 
 def same(first, second):
@@ -51,42 +62,80 @@ def same(first, second):
     )
 
 
-def test_chunks_give_what_the_method_gives(subject, tmp_path):
+def test_chunks_give_what_the_method_gives(subject):
     network, data = subject
-    found = Certifying(network, data, Exact(gap=1e-4)).run(tmp_path)
+    found = certified(network, data, Exact(gap=1e-4), Crew())
     whole = Exact(gap=1e-4).bound(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.allclose(found.lower, whole.lower, rtol=2e-4)
     assert (found.status, found.cap, found.reason) == (whole.status, whole.cap, whole.reason)
     assert found.status[4] == "error"
 
 
+@pytest.mark.parametrize("attack", [MinimumNorm(), PGD(budget=0.5), MinimumNorm(limit=0.01)], ids=repr)
+def test_chunks_give_what_the_attack_gives(subject, attack):
+    network, data = subject
+    found = attacked(network, data, attack, Crew(Backwards()))
+    assert type(found) is attack.result
+    whole = attack.run(network, data, rng=torch.Generator().manual_seed(0))
+    assert torch.equal(found.success, whole.success)
+    assert torch.allclose(found.norms, whole.norms, rtol=1e-6)
+    assert torch.allclose(found.perturbations, whole.perturbations, atol=1e-6)
+
+
+def test_what_needs_all_examples_is_not_cut(subject):
+    with pytest.raises(InputError, match="the attack universal looks at all examples together"):
+        attacked(*subject, Universal(), Crew())
+
+
 def test_a_run_that_was_stopped_goes_on_to_the_same_bounds(subject, tmp_path):
-    work, others = Certifying(*subject, Dual()), Counting()
+    others = Counting()
     with pytest.raises(KeyboardInterrupt):
-        work.run(tmp_path / "stopped", Dying(2))
-    resumed = work.run(tmp_path / "stopped", others)
-    assert [task.params["first"] for task in others.tasks] == [6, 9]
-    assert same(resumed, work.run(tmp_path / "whole"))
+        certified(*subject, Dual(), Crew(Dying(2), tmp_path))
+    resumed = certified(*subject, Dual(), Crew(others, tmp_path))
+    assert [len(piece.data) for piece in others.pieces] == [3, 1]
+    assert same(resumed, certified(*subject, Dual(), Crew()))
 
 
-def test_another_network_method_cap_or_seed_has_chunks_of_its_own(subject):
+def test_a_chunk_takes_nothing_along_that_it_does_not_need(subject, tmp_path):
+    network, data = subject
+    counting = Counting()
+    certified(network, data, Dual(), Crew(counting, tmp_path))
+    assert [piece.data.X_test for piece in counting.pieces] == [None] * 4
+    assert torch.equal(torch.cat([piece.data.X for piece in counting.pieces]), data.X)
+
+
+def test_whatever_changes_the_numbers_changes_the_name(subject):
     network, data = subject
     moved = type(network)(network.W * 2, network.b, network.v)
-    works = [
-        Certifying(network, data, Dual()),
-        Certifying(moved, data, Dual()),
-        Certifying(network, data, Dual(refined=True)),
-        Certifying(network, data, Dual(), seed=1),
-        Certifying(network, data, Dual(), cap=3.0),
-    ]
-    keys = [chunk.key for work in works for chunk in work.chunks]
-    assert len(set(keys)) == len(keys) == 20
-    assert [chunk.key for chunk in Certifying(network, data, Dual()).chunks] == keys[:4]
+    basis = torch.eye(5, dtype=torch.float64)
+    pieces = [
+        CertifiedChunk(network, data, Dual(), None, 1.0, 0),
+        CertifiedChunk(moved, data, Dual(), None, 1.0, 0),
+        CertifiedChunk(network, data.take(torch.arange(5)), Dual(), None, 1.0, 0),
+        CertifiedChunk(network, data, Dual(refined=True), None, 1.0, 0),
+        CertifiedChunk(network, data, Dual(), (-9.0, 9.0), 1.0, 0),
+        CertifiedChunk(network, data, Dual(), None, 2.0, 0),
+        CertifiedChunk(network, data, Dual(), None, 1.0, 1),
+        *(chunks.AttackedChunk(network, data, MinimumNorm(subspace=Restriction(basis[:, part])), None, 0)
+          for part in (slice(0, 2), slice(1, 3), slice(2, 5))),
+    ]  # fmt: skip
+    assert len({fingerprint(piece) for piece in pieces}) == len(pieces)
+    again = CertifiedChunk(replace(network, W=network.W.clone()), data, Dual(), None, 1.0, 0)
+    assert fingerprint(pieces[0]) == fingerprint(again)
+
+
+def test_a_stride_and_one_number_of_many_change_the_name():
+    kernel, bias = torch.zeros(1, 1, 3, 3, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    maps = [Convolution(kernel, bias, (1, 9, 9), stride=(step, step)) for step in (1, 2)]
+    large = torch.zeros(2000, 2000)
+    changed = large.clone()
+    changed[1000, 1000] = 1e-30
+    modules = [torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)]
+    assert len(set(map(fingerprint, [*maps, large, changed, *modules]))) == 6
 
 
 def test_a_chunk_that_fails_is_named_and_the_others_are_kept(subject, tmp_path, monkeypatch):
     network, data = subject
-    work = Certifying(network, data, Dual())
     bound = Dual._enclose
 
     def broken(self, margins, example, enclosure):
@@ -97,23 +146,39 @@ def test_a_chunk_that_fails_is_named_and_the_others_are_kept(subject, tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(Dual, "_enclose", broken)
         with pytest.raises(InputError, match=r"1 of 4 chunks failed .* ArithmeticError: no"):
-            work.run(tmp_path)
+            certified(network, data, Dual(), Crew(folder=tmp_path))
     counting = Counting()
-    work.run(tmp_path, counting)
-    assert [task.params["first"] for task in counting.tasks] == [6]
+    certified(network, data, Dual(), Crew(counting, tmp_path))
+    assert [torch.equal(piece.data.X, data.X[6:9]) for piece in counting.pieces] == [True]
 
 
-def test_certify_keeps_chunks_in_a_folder(subject, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def files(subject, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     network, data = subject
     save_network(network, "net.npz")
     save_data(data, "data.npz")
+    return tmp_path
+
+
+def test_certify_keeps_chunks_in_a_folder(files, capsys):
     command = ["certify", "net.npz", "--data", "data.npz", "--json", "-"]
     written = []
     for _ in range(2):
-        assert main([*command, "--out", "kept"]) == 0
+        assert main([*command, "--keep", "kept"]) == 0
         written.append(json.loads(capsys.readouterr().out))
     assert written[0] == written[1]  # seconds too: the second run read everything
-    assert len(list((tmp_path / "kept").iterdir())) == 4
-    assert main([*command, "--jobs", "2"]) == 2
-    assert "--jobs and --engine need --out DIR" in capsys.readouterr().err
+    assert len(list((files / "kept").iterdir())) == 4
+    assert main([*command, "--engine", "else"]) == 2
+    assert "--engine is 'else'; it must be local or dask://host:port" in capsys.readouterr().err
+
+
+def test_attacks_of_two_processes_are_those_of_one(files, capsys):
+    command = ["attack", "net.npz", "--data", "data.npz", "--seed", "3"]
+    assert main([*command, "--jobs", "2", "--out", "two.npz"]) == 0
+    assert main([*command, "--keep", "kept", "--out", "one.npz"]) == 0
+    with np.load("two.npz") as two, np.load("one.npz") as one:
+        assert sorted(two) == sorted(one)
+        assert all(np.array_equal(two[name], one[name]) for name in two)
+    assert [path.name for path in files.iterdir() if path.is_dir()] == ["kept"]
+    assert main([*command, "--attack", "universal", "--jobs", "2"]) == 2
