@@ -2,8 +2,10 @@
 
 import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from brittle.auditing.pieces import Crew, Outcome, Piece, alone
 from brittle.common.errors import require, require_positive
 from brittle.training import Steps
 from brittle.training.stops import Limit, Look
@@ -29,13 +31,14 @@ class Budget:
     """`seconds` of work on the nominal machine of `costs`; what is spent of a grant is spent of the whole.
 
     `deadline` is the hard stop, on the clock of `time.process_time`; `spent` is the work that was charged so far, and
-    `whole` the budget that this one was granted from, None for the whole itself.
+    `whole` the budget that this one was granted from, None for the whole itself. The `crew` does what comes in pieces.
     """
 
     seconds: float
     deadline: float = math.nan
     spent: float = 0.0
     whole: "Budget | None" = field(default=None, repr=False)
+    crew: Crew = field(default=alone, repr=False)
 
     def __post_init__(self) -> None:
         require_positive("budget", self.seconds)
@@ -57,9 +60,21 @@ class Budget:
         """Of computing, until the hard stop."""
         return self.deadline - time.process_time()
 
+    @property
+    def longest(self) -> float:
+        """Seconds of computing from the beginning to the hard stop."""
+        return LATEST * self.seconds if self.whole is None else self.whole.longest
+
     def grant(self, work: float) -> "Budget":
         """A part of it for one job; what the job leaves unspent stays here."""
-        return Budget(max(min(work, self.left), 1e-9), self.deadline, whole=self)
+        return Budget(max(min(work, self.left), 1e-9), self.deadline, whole=self, crew=self.crew)
+
+    def in_time(self, pieces: Sequence[Piece]) -> Iterator[Outcome]:
+        """What the crew finds, until the hard stop; there is always a first. Its work is not charged here."""
+        for outcome in self.crew(pieces):
+            yield outcome
+            if self.late:
+                break
 
     def charge(self, work: float) -> None:
         """So much work was done."""

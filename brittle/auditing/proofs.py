@@ -8,12 +8,11 @@ from typing import NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
-from brittle.attacks import Attack, AttackResult
-from brittle.attacks.base import Attempt, Target
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
+from brittle.auditing.pieces import ProvedPiece, some
 from brittle.auditing.sample import median, median_interval
-from brittle.certificates import Bounds, Dual, Exact
+from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.ending import Ending
 from brittle.common.result import Result
 from brittle.networks import Layered, Network
@@ -23,6 +22,8 @@ AT_ONCE = 16  # examples between two looks at the clock
 PATIENCE = 5  # seconds of the clock for one of computing, beside other processes
 DUAL = 0.8  # of the work, at most, before branch and bound begins
 FOREMOST = 2  # subjects that are certified before the others: the network itself, and the best that was made of it
+WAVES = (0.25, 1.0)  # of the work that is left, for branch and bound
+OPEN = ("open", "proved")
 GAP = 1e-4  # at which an enclosure counts as exact
 
 
@@ -53,17 +54,7 @@ class Certified(Result):
     @property
     def open_rows(self) -> Tensor:
         """Those whose radius is not known exactly."""
-        return self.rows[torch.tensor([word in ("open", "proved") for word in self.status], dtype=torch.bool)]
-
-
-@dataclass(frozen=True, eq=False)
-class Known(Attack[AttackResult]):
-    """Perturbations (n, columns) that were found already: a certificate need not look for them again."""
-
-    perturbations: Tensor
-
-    def propose(self, target: Target) -> Attempt:
-        return Attempt(self.perturbations, self.perturbations)
+        return self.rows[torch.tensor([word in OPEN for word in self.status], dtype=torch.bool)]
 
 
 class Subject(NamedTuple):
@@ -107,36 +98,42 @@ def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Cer
     """The quick bound for the first `count` examples."""
     if not certifiable(subject.network) or count == 0:
         return None
-    parts: list[Bounds] = []
-    for rows in torch.split(torch.arange(count), AT_ONCE):
-        parts.append(Dual().bound(subject.network, data.take(rows), attack=Known(subject.flips[rows])))
-        budget.charge(Costs.of(subject.network).dual() * len(rows))
-        if budget.late:
-            break
-    lower, upper = (torch.cat([getattr(part, name) for part in parts]) for name in ("lower", "upper"))
-    endings = [ending for part in parts for ending in part.status]
+    groups, found = torch.split(torch.arange(count), AT_ONCE), []
+    for outcome in budget.in_time([_piece(subject, data, rows, Dual()) for rows in groups]):
+        found.append(outcome)
+        budget.charge(Costs.of(subject.network).dual() * len(outcome["lower"]))
+    lower, upper = (torch.cat([each[name] for each in found]) for name in ("lower", "upper"))
+    endings = [ending for each in found for ending in each["status"]]
     status = [_word(*each) for each in zip(endings, lower.tolist(), upper.tolist(), strict=True)]
     return _certified(lower, upper, status, "dual", len(lower) < count)
 
 
 def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -> Certified:
-    """Branch and bound for the examples that are open: each gets its part of the nodes that the work left pays for."""
+    """Branch and bound for the examples that are open, in waves: a search that was too short begins anew in the next.
+
+    All examples of a wave get the same number of nodes, whoever does the work and in whatever order.
+    """
     lower, upper, status = first.lower.clone(), first.upper.clone(), list(first.status)
-    branch, rows, tried = Costs.of(subject.network).branch(), first.open_rows.tolist(), 0
-    for place, row in enumerate(rows):
-        nodes = int(max(budget.left / (len(rows) - place), min(budget.left, branch)) / branch)
-        if nodes < 1 or budget.late:
-            break
-        exact = Exact(gap=GAP, seconds=max(PATIENCE * budget.seconds_left, 0.1), nodes=nodes)
-        known = Known(subject.flips[row : row + 1])
-        found = exact.bound(subject.network, data.take(torch.tensor([row])), attack=known)
-        budget.charge(branch * max(1, int(found.nodes)))
-        tried += 1
-        lower[row] = torch.maximum(lower[row], found.lower[0])  # both enclosures hold, so their intersection does
-        upper[row] = torch.minimum(upper[row], found.upper[0])
-        status[row] = _word(found.status[0], float(lower[row]), float(upper[row]))
-    method = "dual, exact" if tried else first.method
+    branch, method = Costs.of(subject.network).branch(), first.method
+    for share in WAVES:
+        rows = [row for row, word in enumerate(status) if word in OPEN]
+        affordable = int(share * budget.left / branch)
+        rows = rows[:affordable]
+        if not rows or budget.late:
+            continue
+        exact = Exact(gap=GAP, seconds=PATIENCE * budget.longest, nodes=affordable // len(rows))
+        pieces = [_piece(subject, data, torch.tensor([row]), exact) for row in rows]
+        for row, found in zip(rows, budget.in_time(pieces), strict=False):
+            budget.charge(branch * max(1, int(found["nodes"])))
+            lower[row] = torch.maximum(lower[row], found["lower"][0])  # both enclosures hold: so does what they share
+            upper[row] = torch.minimum(upper[row], found["upper"][0])
+            status[row] = _word(found["status"][0], float(lower[row]), float(upper[row]))
+            method = "dual, exact"
     return _certified(lower, upper, status, method, first.partial or budget.late)
+
+
+def _piece(subject: Subject, data: Data, rows: Tensor, method: Certificate) -> ProvedPiece:
+    return ProvedPiece(subject.network, some(data, rows), method, subject.flips[rows])
 
 
 def _certified(lower: Tensor, upper: Tensor, status: Sequence[str], method: str, partial: bool) -> Certified:
@@ -144,8 +141,8 @@ def _certified(lower: Tensor, upper: Tensor, status: Sequence[str], method: str,
     return Certified(rows, lower, upper, tuple(status), method, *medians, median_interval(lower), partial)
 
 
-def _word(ending: Ending, lower: float, upper: float) -> str:
-    if ending is Ending.ERROR:
+def _word(ending: str, lower: float, upper: float) -> str:
+    if ending == Ending.ERROR:
         return "error"
     if ending in (Ending.EXACT, Ending.CAPPED) or lower >= (1 - GAP) * upper:
         return "exact"

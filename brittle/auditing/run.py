@@ -16,6 +16,7 @@ from brittle.auditing.found import Audit
 from brittle.auditing.geometry import geometry
 from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
+from brittle.auditing.pieces import Crew, alone
 from brittle.auditing.plan import Plan, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import training_regime
@@ -45,6 +46,7 @@ def audit(
     test: bool = False,
     remedies: Remedies = None,
     rng: Generator | None = None,
+    crew: Crew = alone,
     watch: Watch = silent,
 ) -> Audit:
     """Audit a network on its training data, for a `budget` of so many seconds of work.
@@ -54,13 +56,13 @@ def audit(
     `DataLoader`. `start` is the network at its initialisation, where it is known; `examples` is how many are attacked
     at most, held-out ones if `test`; `remedies` are those to try, by name or your own: one, several, "none", or None
     for all that have a name. Work is counted, not timed: the same seed gives the same audit, unless it takes twice as
-    long as the budget and the clock ends it.
+    long as the budget and the clock ends it. The `crew` attacks and certifies: `experiments.Crew` in many processes.
     """
     network, data, chosen = _checked(model, X, y, start, remedies)
     plan = _planned(network, data, budget, examples, test, len(chosen))
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
-        return _Auditor(network, data, test, plan, rng, watch).run(chosen)
+        return _Auditor(network, data, test, plan, rng, Budget(plan.budget, crew=crew), watch).run(chosen)
 
 
 def planned(
@@ -121,9 +123,11 @@ def _started(network: Network, start: Network | None) -> Network:
 class _Auditor:
     """One audit under way: what each section leaves of its work goes to those after it."""
 
-    def __init__(self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, watch: Watch) -> None:
+    def __init__(
+        self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, budget: Budget, watch: Watch
+    ) -> None:
         self.network, self.data, self.plan, self.rng, self.watch = network, data, plan, rng, watch
-        self.held_out, self.budget, self.cut = held_out, Budget(plan.budget), list[str]()
+        self.held_out, self.budget, self.cut = held_out, budget, list[str]()
 
     def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()

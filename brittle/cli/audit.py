@@ -7,6 +7,7 @@ import typer
 from rich.table import Table
 
 from brittle.cli.console import deliver, emit, rows_table, say, watching
+from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
@@ -65,6 +66,9 @@ def run(
         str,
         typer.Option("--judge", callback=word_of(*JUDGED), help="What --fail-below looks at: certified or attacked."),
     ] = "certified",
+    keep: Keep = None,
+    engine: EngineName = "local",
+    jobs: Jobs = 1,
     seed: Seed = 0,
     json: JsonFile = None,
 ) -> None:
@@ -73,9 +77,10 @@ def run(
     require_positive("--budget", budget)
     _refuse(model, data, remedy)
     from brittle.auditing import audit, certifiable, planned
+    from brittle.auditing.pieces import alone
 
     rng, chosen = generator(seed), _remedies(remedy)
-    with watching("audit") as watch:
+    with watching("audit") as watch, crew_for(keep, engine, jobs) as crew:
         network, examined, title = _subject(model, data, rng)
         options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": chosen}
         if plan:
@@ -88,6 +93,7 @@ def run(
             examined,
             start=None if init is None else init.load(),
             rng=rng,
+            crew=crew or alone,
             watch=watch,
             **options,
         )

@@ -2,6 +2,7 @@
 
 from brittle.experiments.base import Claim, Experiment, FigureResult
 from brittle.experiments.cell import Cell, Task
+from brittle.experiments.pieces import Crew
 from brittle.experiments.run import EXPERIMENTS, Plan, find, reproduce
 from brittle.experiments.sweep import Dask, Engine, Local
 
@@ -9,6 +10,7 @@ __all__ = [
     "EXPERIMENTS",
     "Cell",
     "Claim",
+    "Crew",
     "Dask",
     "Engine",
     "Experiment",

@@ -10,12 +10,16 @@ import torch
 
 import brittle as bt
 from brittle.auditing import budget as budgets
+from brittle.auditing import vulnerability
 from brittle.auditing.budget import Budget, Deadline
 from brittle.auditing.costs import Costs, largest_spectrum, operations, spectrum
+from brittle.auditing.pieces import alone
 from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.remedies import AdversarialTraining
 from brittle.common.errors import InputError
+from brittle.experiments.pieces import Crew
+from brittle.experiments.sweep import Engine, Local
 from brittle.networks import Convolution, Deep, Dense, Network, PyTorch
 from brittle.settings import Data
 from brittle.training import Descent, Steps
@@ -61,6 +65,30 @@ def test_the_same_seed_gives_the_same_audit_with_any_threads_beside_a_busy_proce
     assert found[0].reproducible
     assert first == second
     assert found[0].work <= found[0].budget * 1.2
+
+
+class Backwards(Engine):
+    """Does the last task first, and counts them."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def run(self, work, tasks):
+        self.done += len(tasks)
+        yield from Local().run(work, tasks[::-1])
+
+
+def test_the_audit_is_the_same_whoever_does_its_pieces(subject, tmp_path, monkeypatch):
+    monkeypatch.setattr(vulnerability, "AT_ONCE", 5)  # so that there are several
+
+    def audited(crew=alone):
+        return bt.audit(*subject, budget=1.0, examples=12, remedies="none", crew=crew)
+
+    engine = Backwards()
+    kept = Crew(engine, tmp_path)
+    found = [json.dumps(plain(each.to_json())) for each in (audited(), audited(kept), audited(kept))]
+    assert found[0] == found[1] == found[2]
+    assert engine.done == len(list(tmp_path.iterdir())) > 10  # the second time nothing was left to do
 
 
 def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
