@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from brittle.attacks import Restriction, first_flip
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.melamed2023.boundary_cells import axes, drawn, off_distances, off_lengths, start
 from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2, Figure3, Figure5
-from brittle.experiments.melamed2023.distance_cells import span, trained_in_span
+from brittle.experiments.melamed2023.distance_cells import restricted_radius, span, trained_in_span
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.run import run_cell
 from brittle.networks import Deep, PyTorch, TwoLayer
@@ -30,6 +31,30 @@ def test_training_in_the_span_is_training(affine, rng):
     for a, b in zip((*inside.weights, *inside.biases), (*whole.weights, *whole.biases), strict=True):
         torch.testing.assert_close(a, b, rtol=0, atol=1e-10)
     assert span(data).shape == (12, 4)
+
+
+@pytest.mark.parametrize("off", [False, True])
+def test_radii_in_some_directions_are_those_of_exact_rays(off, rng):
+    """On a line there are two ways to go; off a plane of R³ as well."""
+    network = PyTorch().draw_deep(3, [7, 6], rng).to(torch.float64)
+    line = torch.randn(3, 1, generator=rng, dtype=torch.float64)
+    line /= line.norm()
+    plane = torch.linalg.qr(torch.cat([line, torch.eye(3, dtype=torch.float64)[:, :2]], 1)).Q[:, 1:]
+    X = torch.randn(12, 3, generator=rng, dtype=torch.float64)
+    *others, (weight, bias) = (layer.parameters for layer in network.layers)
+    parameters = [*others, (weight, bias - 1.001 * network.logits(X).median())]  # both signs occur
+    pairs = zip(network.layers, parameters, strict=True)
+    network = network.with_layers([layer.with_parameters(*each) for layer, each in pairs])
+    data = Data(X, torch.where(network.logits(X) > 0, 1.0, -1.0).double())
+    where = Restriction(plane, off=True) if off else Restriction(line)
+    ends = torch.full((12,), torch.inf, dtype=torch.float64)
+    ways = [first_flip(network, X, data.y, (sign * line.T).expand(12, 3), ends) for sign in (1, -1)]
+    nearest = torch.minimum(*ways)
+    found = [restricted_radius(network, data, row, where) for row in range(12)]
+    assert int((nearest > 0).sum()) > 9
+    for bounds, length in zip(found, nearest.tolist(), strict=True):
+        assert float(bounds.lower) == pytest.approx(min(length, bounds.cap), rel=0.011)
+        assert float(bounds.lower) <= length * (1 + 1e-9)
 
 
 def test_distances_off_the_data_are_those_of_a_scan(rng):
@@ -179,6 +204,10 @@ def test_distance_claims():
     bad = _distances(free=(2, 2, 2.1), on=(1, 3, 3), off=(1, 4, 3))
     assert [claim.holds for claim in figure.judge(bad)] == [False, False, False]
     assert "50.0%" in figure.remarks(good, {})[0]
+    proofs = {"proved": 2.0, "same": 2.5, "exact": 4, "enclosed": 5}
+    told = {f"{side}_{name}": value for side in ("free", "on", "off") for name, value in proofs.items()}
+    assert "36 of 45 to within 1 %" in figure.remarks([{**point, **told} for point in good], {})[1]
+    assert len(figure.picture([{**point, **told} for point in good]).panels[0].curves) == 6
     elsewhere = [{**point, "data": "digits"} for point in good]
     assert [claim.holds for claim in EXPERIMENTS["melamed2023/fig4b"].judge(elsewhere)] == [None, None, None]
 

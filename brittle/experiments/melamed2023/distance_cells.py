@@ -1,4 +1,4 @@
-"""A three-layer network trained on data of a subspace, and how far PGD must go on it, off it and freely.
+"""A three-layer network trained on data of a subspace: how far PGD must go on it, off it and freely; what is proved.
 
 A change in this file makes every finished cell of the family stale: claims and drawings live in `distance_figures`.
 """
@@ -9,15 +9,20 @@ from functools import lru_cache
 import torch
 from torch import Generator, Tensor
 
-from brittle.attacks import PGD, restriction_for
+from brittle.attacks import PGD, Restriction, restriction_for
+from brittle.certificates import Bounds, Exact
+from brittle.certificates.base import default_cap
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import KINDS
-from brittle.networks import Deep, PyTorch
+from brittle.experiments.summary import mean
+from brittle.geometry import Basis
+from brittle.networks import Deep, Dense, PyTorch
 from brittle.settings import Data, Subspace, principal
 from brittle.training import Descent, Logistic, Loss, Margin, Regime, Steps, Training
 from brittle.training.span import Span
 
 SIDES = ("free", "on", "off")
+EXACT = Exact(gap=0.01, seconds=600, nodes=100)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,7 @@ class DistanceCell(Cell):
     points: int  # training examples that are attacked
     steps: int  # of PGD, in each round
     rounds: int  # of PGD
+    proved: int  # of the attacked examples, whose radii are enclosed as well
     factor: float  # divides the first layer
     seed: int  # of data, start, batches and attacked examples
 
@@ -47,11 +53,25 @@ class DistanceCell(Cell):
         chosen = _right(training.network, data, self.points, rng)
         point: Point = {"reached": training.reached, "taken": training.steps, "accuracy": training.accuracy}
         for side in SIDES if training.reached else ():
-            attack = PGD(steps=self.steps, rounds=self.rounds, subspace=restriction_for(data, side))
-            found = attack.run(training.network, chosen)
+            where = restriction_for(data, side)
+            found = PGD(steps=self.steps, rounds=self.rounds, subspace=where).run(training.network, chosen)
             sizes = found.norms[found.success]
             point |= {side: float(sizes.mean()), f"{side}_deviation": float(sizes.std()), f"{side}_rate": found.rate}
+            proofs = self._proved(training.network.to(torch.float64), chosen, where, found.norms)
+            point |= {f"{side}_{name}": value for name, value in proofs.items()}
         return point
+
+    def _proved(self, network: Deep, data: Data, where: Restriction, norms: Tensor) -> Point:
+        """Of the first examples: their mean radius, PGD's for them, and how many enclosures closed."""
+        found = [restricted_radius(network, data, row, where) for row in range(min(self.proved, len(data)))]
+        if not found:
+            return {}
+        return {
+            "proved": mean([float(each.lower) for each in found]),
+            "same": float(norms[: len(found)].mean()),
+            "exact": sum(bool(each.exact) for each in found),
+            "enclosed": len(found),
+        }
 
     def cost(self) -> float:
         examples = self.examples or 60_000
@@ -59,7 +79,20 @@ class DistanceCell(Cell):
             training = 3.5e-7 * examples * self.width**2 + 0.2
         else:
             training = 6 + 4e-4 * examples if self.data == "mnist" else 0.5
-        return 0.2 + training + 3e-9 * self.points * self.dim * self.steps * self.rounds * 10
+        proofs = 3 * self.proved * (1.5 if self.data == "sphere" else 15)
+        return 0.2 + training + proofs + 3e-9 * self.points * self.dim * self.steps * self.rounds * 10
+
+
+def restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -> Bounds:
+    """How far one example is from flipping in the directions of a subspace.
+
+    ε ↦ N(x + Vε) is a network of its own, composed in float64, where V spans what the first layer sees of the subspace.
+    """
+    x, (weight, bias) = data.X[row].double(), network.layers[0].parameters
+    seen = Basis.spanning(where.project(weight)).vectors
+    around = network.with_layers([Dense(weight @ seen, weight @ x + bias), *network.layers[1:]])
+    origin = Data(torch.zeros(1, seen.shape[1], dtype=torch.float64), data.y[row : row + 1])
+    return EXACT.bound(around, origin, cap=default_cap(data))
 
 
 def sampled(cell: DistanceCell, rng: Generator) -> Data:
