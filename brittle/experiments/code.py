@@ -61,8 +61,13 @@ def used_modules(module: str, sources: Sources = INSTALLED) -> frozenset[str]:
 @cache
 def imported(module: str, sources: Sources = INSTALLED) -> frozenset[str]:
     """The modules of the package that one module names in its imports."""
-    names = {name for node in _running(ast.parse(_text(module, sources))) for name in _names(node, sources.package)}
-    return frozenset(name for name in names if sources.read(name) is not None)
+    return frozenset(name for name in _named(_text(module, sources), sources.package) if sources.read(name) is not None)
+
+
+@cache
+def _named(text: str, package: str) -> frozenset[str]:
+    """What the imports of a text may name, once for every text: most files of two versions are the same."""
+    return frozenset(name for node in _running(ast.parse(text)) for name in _names(node, package))
 
 
 def _text(module: str, sources: Sources) -> str:
@@ -73,6 +78,8 @@ def _text(module: str, sources: Sources) -> str:
 
 def _running(node: ast.AST) -> Iterator[ast.AST]:
     """Every node below but those that only a type checker sees."""
+    if isinstance(node, ast.expr):
+        return  # imports are statements
     unseen = node.body if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING") else ()
     for child in ast.iter_child_nodes(node):
         if child not in unseen:

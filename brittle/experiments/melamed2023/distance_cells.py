@@ -5,6 +5,7 @@ A change in this file makes every finished cell of the family stale: claims and 
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import fmean
 
 import torch
 from torch import Generator, Tensor
@@ -14,7 +15,6 @@ from brittle.certificates import Bounds, Exact
 from brittle.certificates.base import default_cap
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import KINDS
-from brittle.experiments.summary import mean
 from brittle.geometry import Basis
 from brittle.networks import Deep, Dense, PyTorch
 from brittle.settings import Data, Subspace, principal
@@ -67,7 +67,7 @@ class DistanceCell(Cell):
         if not found:
             return {}
         return {
-            "proved": mean([float(each.lower) for each in found]),
+            "proved": fmean([float(each.lower) for each in found]),
             "same": float(norms[: len(found)].mean()),
             "exact": sum(bool(each.exact) for each in found),
             "enclosed": len(found),
