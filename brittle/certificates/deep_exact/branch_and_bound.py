@@ -21,6 +21,7 @@ from brittle.certificates.deep_exact.interior_point import (
     maximise,
     with_margin,
 )
+from brittle.certificates.deep_exact.leaf import leaf_floor
 from brittle.certificates.deep_exact.newton import Iterate
 from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Branch, Problem, Root
 from brittle.certificates.deep_exact.relaxed_attack import directions, margin_at
@@ -71,7 +72,7 @@ class Tree:
             _, _, node = heapq.heappop(open_)
             neuron = _loosest(node.solved)
             if neuron is None:
-                closed = min(closed, node.floor)
+                closed = min(closed, max(node.floor, leaf_floor(node.solved.problem)))
                 continue
             for sign in (ON, OFF):
                 child, enclosure = self._child(node, neuron, sign, enclosure)
