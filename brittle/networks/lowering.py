@@ -21,8 +21,8 @@ from brittle.networks.placing import kept_apart, matrix, numbered, numbers, per_
 from brittle.networks.terms import OpaqueError, require_entries
 
 MOVES = (
-    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "select",
-    "slice",
+    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
+    "select", "slice",
 )  # fmt: skip
 SAME = ("identity", "dropout", "contiguous")
 LARGEST_WORK = 2**28  # entries of all values on the way

@@ -203,7 +203,7 @@ def view(self: Tensor, size: Sequence[int]) -> Tensor:
 
 def reshape_rows(self: Tensor, shape: Sequence[int]) -> Tensor:
     """Not ATen's: every example to this shape, whatever their number."""
-    return torch.reshape(self, (len(self), *shape))
+    return torch.reshape(self, (self.shape[0], *shape))
 
 
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
@@ -224,6 +224,10 @@ def squeeze(self: Tensor, dim: Lengths) -> Tensor:
 
 def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return torch.unsqueeze(self, dim)
+
+
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    return torch.unflatten(self, dim, tuple(sizes))
 
 
 def select(self: Tensor, dim: int, index: int) -> Tensor:
@@ -324,8 +328,8 @@ OPERATIONS: dict[str, Operation] = {
         linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
         max_pool1d, avg_pool1d, adaptive_avg_pool1d, add, sub, rsub, mul, div, clamp, clamp_min, clamp_max, softmax,
         log_softmax, softmax_rows, log_softmax_rows, mean, mean_places, sum, cat, flatten, reshape, view, reshape_rows,
-        permute, transpose, t, squeeze, unsqueeze, select, slice, constant_pad_nd, pad, size, identity, dropout,
-        contiguous, relu, leaky_relu, prelu, elu, gelu, hardtanh, softplus,
+        permute, transpose, t, squeeze, unsqueeze, unflatten, select, slice, constant_pad_nd, pad, size, identity,
+        dropout, contiguous, relu, leaky_relu, prelu, elu, gelu, hardtanh, softplus,
     )
 }  # fmt: skip
 OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
@@ -335,8 +339,9 @@ ALIASES = {
     "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
     "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",
     "_unsafe_view": "view", "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
+    "numpy_T": "t",
 }  # fmt: skip
 VIEWS = (
-    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "identity",
-    "dropout", "contiguous", "select", "slice",
+    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
+    "identity", "dropout", "contiguous", "select", "slice",
 )  # fmt: skip
