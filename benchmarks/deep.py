@@ -98,7 +98,7 @@ PROBLEMS = (
 )
 
 
-def _examples(folder: Path, problem: Problem, images: int) -> Data:
+def examples(folder: Path, problem: Problem, images: int) -> Data:
     """Channels first, laid flat."""
     X, y = (np.load(folder / f"{problem.images}_{part}.npy")[:images] for part in "Xy")
     X = X if problem.images == "mnist" else (X - MEANS) / SCALE
@@ -129,7 +129,7 @@ def _flipped(network: Deep, data: Data, radius: float, box: bool) -> Tensor:
 
 
 def _table(folder: Path, problem: Problem, images: int, crown: int) -> None:
-    network, data = problem.make(folder / f"{problem.name}.pth"), _examples(folder, problem, images)
+    network, data = problem.make(folder / f"{problem.name}.pth"), examples(folder, problem, images)
     print(f"\n{problem.name}, radius {problem.radius:.4f}; published: {problem.published}")
     free = _flipped(network, data, problem.radius, False)
     print(f"| not flipped by PGD | {100 * float((~free).double().mean()):.1f} % of {len(data)} | | |", flush=True)

@@ -464,7 +464,7 @@ ANSWERED = {  # before PyTorch is loaded
     "audit empty.npz --data empty.npz --remedy prayer": "--remedy is 'prayer'; it must be one of",
     "audit empty.npz": "--data is missing",
     "audit empty.npz --data empty.npz --budget -1": "--budget is -1.0; it must be a positive finite number",
-    "harden empty.npz --data empty.npz --out a.pt2": "it must end in .npz or .pt or .safetensors or .onnx",
+    "harden empty.npz --data empty.npz --out a.h5": "it must end in .npz or .pt or .safetensors or .onnx or .pt2",
     "train --setting sphere": "the setting sphere needs --dim",
     "train --setting line7 --regime descend": "--regime is 'descend'; it must be one of flow",
     "train --setting line7 --loss hinge": "--loss is 'hinge'; it must be one of",

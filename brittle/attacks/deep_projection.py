@@ -12,7 +12,8 @@ from brittle.geometry import least_distance
 from brittle.networks import Layered
 
 ROUNDS = 40
-NEW_WALLS = 16
+NEW_WALLS = 32  # in a round
+TOUCHED = 1e-9  # of the distance: a wall within it is touched
 
 
 def region_bounds(
@@ -49,7 +50,7 @@ class _Region:
             if height >= norm * np.linalg.norm(wall):  # even without the region's walls it is no shorter
                 bound = min(bound, norm)
                 continue
-            delta, proved = self._projection(wall, height)
+            delta, proved = self._projection(wall, height, least)
             bound = min(bound, proved)
             if delta is not None and float(delta.norm()) < least:
                 best, least = delta, float(delta.norm())
@@ -65,47 +66,62 @@ class _Region:
     def _margin_plane(self, row: Tensor) -> tuple[np.ndarray, float]:
         """The margin is ≤ 0 where wall·δ ≥ height."""
         layer = self.network.depth - 1
-        gradient = self._back(row, layer)
-        return -gradient.numpy(), float(row @ self._values(torch.zeros_like(self.x))[layer])
+        return -self._back(row[None], layer)[0].numpy(), float(row @ self.at_x[layer])
 
-    def _projection(self, wall: np.ndarray, height: float) -> tuple[Tensor | None, float]:
-        """min ‖δ‖ with wall·δ ≥ height inside the region, adding the region's walls as they are violated."""
+    def _projection(self, wall: np.ndarray, height: float, least: float) -> tuple[Tensor | None, float]:
+        """min ‖δ‖ with wall·δ ≥ height inside the region, unless that is no shorter than the least norm known.
+
+        The region's walls are added as they are violated, at first those that the point inside lies on. Those that δ
+        does not touch are dropped again; the norm grows in every round all the same.
+        """
         walls, heights = wall[None], np.array([height])
-        known: set[tuple[int, int]] = set()
+        for layer, neurons in self._corner():
+            rows, limits = self._walls(layer, neurons)
+            walls, heights = np.concatenate([walls, rows]), np.concatenate([heights, limits])
         bound = 0.0
         for _ in range(ROUNDS):
             delta, bound = least_distance(walls, heights)
             if delta is None:
                 return None, torch.inf
-            violated = self._violated(torch.from_numpy(delta), known)
+            if bound >= least:
+                return None, bound
+            violated = self._violated(torch.from_numpy(delta))
             if not violated:
                 return torch.from_numpy(delta), bound
-            known |= set(violated)
-            rows, limits = self._walls(violated)
-            walls, heights = np.concatenate([walls, rows]), np.concatenate([heights, limits])
+            touched = walls @ delta <= heights + TOUCHED * np.linalg.norm(walls, axis=1) * np.linalg.norm(delta)
+            new = [self._walls(layer, neurons) for layer, neurons in violated]
+            walls, heights = (
+                np.concatenate([each[touched], *added])
+                for each, added in zip((walls, heights), zip(*new, strict=True), strict=True)
+            )
         return None, bound
 
-    def _violated(self, delta: Tensor, known: set[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The neurons (layer, index) that are farthest on the wrong side."""
-        found = []
-        for layer, (z, active) in enumerate(zip(self._values(delta)[:-1], self.pattern, strict=True)):
-            wrong = torch.where(active, -z, z)
-            for index in (wrong > 1e-12 * (1 + z.abs().max())).nonzero()[:, 0].tolist():
-                if (layer, index) not in known:
-                    found.append((float(wrong[index]), layer, index))
-        found.sort(reverse=True)
-        return [(layer, index) for _, layer, index in found[:NEW_WALLS]]
+    def _violated(self, delta: Tensor) -> list[tuple[int, Tensor]]:
+        """The neurons that are farthest on the wrong side, layer by layer."""
+        wrong = [
+            torch.where(active, -z, z) - 1e-12 * (1 + z.abs().max())
+            for z, active in zip(self._values(delta)[:-1], self.pattern, strict=True)
+        ]
+        depths = torch.cat(wrong).clamp(min=0)
+        least = depths.topk(min(NEW_WALLS, len(depths))).values[-1]
+        places = [((each > 0) & (each >= least)).nonzero()[:, 0] for each in wrong]
+        return [(layer, neurons) for layer, neurons in enumerate(places) if len(neurons)]
 
-    def _walls(self, neurons: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
-        at_x = self._values(torch.zeros_like(self.x))
-        rows, heights = [], []
-        for layer, index in neurons:
-            side = 1.0 if bool(self.pattern[layer][index]) else -1.0
-            unit = torch.zeros(self.network.shape[layer + 1], dtype=torch.float64)
-            unit[index] = side
-            rows.append(self._back(unit, layer).numpy())
-            heights.append(-side * float(at_x[layer][index]))
-        return np.stack(rows), np.array(heights)
+    def _corner(self) -> list[tuple[int, Tensor]]:
+        """The neurons that are about to change where the region is looked at."""
+        values = self._values(self.inside - self.x)[:-1]
+        places = [(z.abs() <= TOUCHED * z.abs().max()).nonzero()[:, 0] for z in values]
+        return [(layer, neurons) for layer, neurons in enumerate(places) if len(neurons)]
+
+    def _walls(self, layer: int, neurons: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        sides = torch.where(self.pattern[layer][neurons], 1.0, -1.0).double()
+        rows = torch.zeros(len(neurons), self.network.shape[layer + 1], dtype=torch.float64)
+        rows[torch.arange(len(neurons)), neurons] = sides
+        return self._back(rows, layer).numpy(), -(sides * self.at_x[layer][neurons]).numpy()
+
+    @cached_property
+    def at_x(self) -> list[Tensor]:
+        return self._values(torch.zeros_like(self.x))
 
     def _values(self, delta: Tensor) -> list[Tensor]:
         """Every layer's inputs as the region's affine functions of δ, also outside of it."""
@@ -115,9 +131,9 @@ class _Region:
             values.append(layer.apply((values[-1] * active)[None])[0])
         return values
 
-    def _back(self, row: Tensor, layer: int) -> Tensor:
-        """The gradient in x of a row of weights on the values of `layer`."""
-        back = self.network.layers[layer].transpose(row[None])
+    def _back(self, rows: Tensor, layer: int) -> Tensor:
+        """The gradients in x of rows of weights on the values of `layer`."""
+        back = self.network.layers[layer].transpose(rows)
         for below in reversed(range(layer)):
             back = self.network.layers[below].transpose(back * self.pattern[below])
-        return self.subspace.project(back[0])
+        return self.subspace.project(back)

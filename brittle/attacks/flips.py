@@ -1,18 +1,21 @@
 """Where rays x + t u flip: exact for ReLU networks, by bracketed bisection for any other."""
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
 from brittle.attacks import deep_pieces  # noqa: F401  (registers the pieces of deep networks)
 from brittle.attacks.black_box_rays import scanned_flips, scanned_intervals
+from brittle.attacks.bracketed_rays import bracketed_flips
 from brittle.attacks.intervals import Intervals
-from brittle.attacks.pieces import Pieces, is_piecewise_linear, pieces, rays_at_once, windows
+from brittle.attacks.pieces import Pieces, has_many_pieces, is_piecewise_linear, pieces, rays_at_once, windows
 from brittle.common.errors import require
 from brittle.networks import Network
 
 CLEAR = 4  # units of rounding that a measured margin lies below zero
+Within = Callable[[Network, Tensor, Tensor, Tensor, Tensor], Tensor]
 REACH = 1e-3  # of the flip's length and the example's: the longest step past a flip
 
 
@@ -37,6 +40,13 @@ def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tens
         rays = X[rows], y[rows], directions[rows], limits[rows]
         flips[rows] = _first(network, *rays) if is_piecewise_linear(network) else scanned_flips(network, *rays)
     return flips
+
+
+def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
+    """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one."""
+    if not has_many_pieces(network):
+        return first_flip_of_right(network, X, y, directions, limits)
+    return _first(network, X, y, directions, limits, _seen_within)
 
 
 def flip_intervals(
@@ -97,19 +107,30 @@ def _chunks(network: Network, rows: Tensor) -> tuple[Tensor, ...]:
     return torch.split(rows, rays_at_once(network)) if len(rows) else ()
 
 
-def _first(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+def _first(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor, within: Within | None = None
+) -> Tensor:
     """Networks with many pieces are looked at near x first: the linear estimate tells how near."""
+    within = within or _first_within
     if len(windows(network)) == 1:
-        return _first_within(network, X, y, directions, limit)
+        return within(network, X, y, directions, limit)
     slope = (network.margin_gradients(X, y) * directions).sum(1).abs()
     near = network.margins(X, y) / slope.clamp(min=1e-300)
     flips, left = torch.full_like(limit, torch.inf), torch.arange(len(X))
     for reach in windows(network):
         window = torch.minimum(limit[left], near[left] * reach) if reach < torch.inf else limit[left]
-        flips[left] = _first_within(network, X[left], y[left], directions[left], window)
+        flips[left] = within(network, X[left], y[left], directions[left], window)
         left = left[flips[left].isinf() & (window < limit[left])]
         if not len(left):
             break
+    return flips
+
+
+def _seen_within(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    """Endless rays are cut into their pieces all the same."""
+    flips, near, far = torch.full_like(limit, torch.inf), limit.isfinite(), limit.isinf()
+    flips[near] = bracketed_flips(network, X[near], y[near], directions[near], limit[near])
+    flips[far] = first_flip_of_right(network, X[far], y[far], directions[far], limit[far])
     return flips
 
 

@@ -9,11 +9,15 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.pieces import has_many_pieces
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
-from brittle.common.errors import require_count
+from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
 from brittle.common.progress import Progress
+
+EQUAL = 1e-9  # relative: two norms that differ by less are the same
+HURRIED = 1e-3  # relative: the gain for which a large network is not worth another look
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +38,8 @@ class MinimumNorm(Attack[MinimumNormResult]):
 
     The other starts take their gradient at the nearest examples of other labels and at random points around x, and
     follow it for `descents` steps; in deep networks small steps downhill are tried too. No perturbation is longer than
-    the gradient ray's. `rounds` limits the finish, which ends by itself where nothing shortens the flip.
+    the gradient ray's. `rounds` limits the finish, which ends by itself where a round gains less than `tolerance`, by
+    default 1e-9. In large networks, whose rays have many pieces, that is 1e-3 and rays are looked at in a few points.
     """
 
     name: ClassVar = "minimum-norm"
@@ -45,7 +50,10 @@ class MinimumNorm(Attack[MinimumNormResult]):
     rounds: int = field(default=20, metadata=option("Of the finish, at most.", check=partial(require_count, least=0)))
     subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
     limit: float = field(default=torch.inf, metadata=LIMIT)
-    tolerance: float = field(default=1e-9, metadata=option("Relative: a smaller gain is none."))
+    tolerance: float | None = field(
+        default=None,
+        metadata=option("Relative gain that ends the finish.", check=require_positive),
+    )
 
     def propose(self, target: Target) -> Attempt:
         search = Search(target, self.subspace, self.limit)
@@ -59,9 +67,9 @@ class MinimumNorm(Attack[MinimumNormResult]):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
             search.start(probes, self.descents + 1)
         search.seek()
-        bound = search.shorten(self.rounds, self.tolerance)
+        bound = search.shorten(self.rounds, self.tolerance or (HURRIED if has_many_pieces(target.network) else EQUAL))
         norms = search.norms
-        stationary = norms.isfinite() & (norms - bound <= self.tolerance * norms)
+        stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
         perturbations, direction = search.perturbations()
         return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
 

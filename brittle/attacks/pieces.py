@@ -11,6 +11,7 @@ from brittle.networks import Network, TwoLayer
 
 NUMBERS_AT_ONCE = 2**21
 LARGEST_RAY = 2**27  # numbers that all pieces of one ray may take
+LARGE_RAY = 2**20  # numbers from which on a search does not cut every ray into its pieces
 EPSILON = torch.finfo(torch.float64).eps
 
 
@@ -54,7 +55,16 @@ class Pieces:
 
 def is_piecewise_linear(network: Network) -> bool:
     """Whether there is room for all pieces of a ray: every neuron may bend it once or more."""
-    return network.depth is not None and sum(network.widths) * max(*network.widths, network.classes) <= LARGEST_RAY
+    return network.depth is not None and _numbers(network) <= LARGEST_RAY
+
+
+def has_many_pieces(network: Network) -> bool:
+    """Whether a ray's pieces take longer than many evaluations: never in two layers, where they only are sorted."""
+    return network.depth is not None and len(windows(network)) > 1 and _numbers(network) > LARGE_RAY
+
+
+def _numbers(network: Network) -> int:
+    return sum(network.widths) * max(*network.widths, network.classes)
 
 
 @singledispatch

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from brittle.attacks.base import Target
 from brittle.attacks.deep_projection import region_bounds
-from brittle.attacks.flips import CLEAR, first_flip_of_right, step_past
+from brittle.attacks.flips import CLEAR, sooner_flip, step_past
 from brittle.attacks.pgd import PGD
 from brittle.attacks.pieces import EPSILON, rays_at_once, windows
 from brittle.attacks.restriction import Restriction
@@ -116,7 +116,7 @@ class Search:
             return self._shorten_at_kinks(network, rounds)
         self._shorten_by_planes(rounds, tolerance)
         if isinstance(network, Layered):
-            return self._shorten_in_regions(network, rounds)
+            return self._shorten_in_regions(network, rounds, tolerance)
         return torch.zeros_like(self.norms)
 
     def _shorten_by_planes(self, rounds: int, tolerance: float) -> None:
@@ -155,7 +155,7 @@ class Search:
                 live = live[moved]
         return torch.minimum(bound, self.norms)
 
-    def _shorten_in_regions(self, network: Layered, rounds: int) -> Tensor:
+    def _shorten_in_regions(self, network: Layered, rounds: int, tolerance: float) -> Tensor:
         """Go to the shortest flip of the region, then to that of the region where this leads, and so on."""
         bound, live = torch.zeros_like(self.norms), self._found()
         for _ in range(rounds):
@@ -163,9 +163,10 @@ class Search:
                 break
             X, y, delta = self.target.X[live], self.target.y[live], self.norms[live, None] * self.rays[live]
             goals, bounds = region_bounds(network, X, y, delta, self.subspace)
+            before = self.norms[live]
             moved = self._move(live, goals)
             bound[live] = torch.where(moved, 0.0, bounds)
-            live = live[moved]
+            live = live[self.norms[live] < before * (1 - tolerance)]
         return torch.minimum(bound, self.norms)
 
     def _move(self, rows: Tensor, goals: Tensor) -> Tensor:
@@ -203,7 +204,7 @@ class Search:
         """Follow new unit rays up to the limit (n,); they become the best known ones where they flip sooner."""
         X, y = self.target.X[rows], self.target.y[rows]
         limits = torch.minimum(self.target.limits(rays, self.limit, rows), limit)
-        flips = first_flip_of_right(self.target.network, X, y, rays, limits)
+        flips = sooner_flip(self.target.network, X, y, rays, limits)
         better = flips < self.norms[rows] * (1 - STEP) - 64 * EPSILON * X.norm(dim=1)
         if self.target.bounds is not None:  # the box may end just where the margin is zero
             better[better.clone()] = self._past(rows[better], rays[better], flips[better])[1]

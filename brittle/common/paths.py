@@ -6,7 +6,7 @@ from brittle.common.errors import InputError, require
 
 NETWORKS = (".npz", ".pt", ".safetensors")
 PROGRAMS = (".onnx", ".pt2")
-WRITTEN = (*NETWORKS, ".onnx")  # networks; the others are only read
+WRITTEN = (*NETWORKS, *PROGRAMS)
 DATA = (".npz", ".pt", ".csv", ".parquet")
 KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
 

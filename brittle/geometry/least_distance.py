@@ -39,8 +39,10 @@ def least_distance(A: Floats, h: Floats) -> LeastDistance:
         return LeastDistance(np.zeros(A.shape[1]), 0.0)
     from scipy.optimize import nnls  # here, because data are sampled without waiting for SciPy
 
-    target = np.append(np.zeros(A.shape[1]), 1.0)
-    nu, misfit = nnls(np.vstack([A.T, h / scale]), target, maxiter=ITERATIONS * len(h))
+    both = np.zeros((A.shape[1] + 1, len(h) + 1))  # E and e, side by side
+    both[:-1, :-1], both[-1, :-1], both[-1, -1] = A.T, h / scale, 1.0
+    turned: Floats = np.linalg.qr(both, mode="r")  # type: ignore[assignment]  # no more rows than columns
+    nu, misfit = nnls(turned[:, :-1], turned[:, -1], maxiter=ITERATIONS * len(h))
     if misfit < EMPTY:
         return LeastDistance(None, float("inf"))
     normal, lift = A.T @ nu, float(h @ nu)

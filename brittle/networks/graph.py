@@ -16,6 +16,8 @@ from brittle.networks.operations import ALIASES, OPERATIONS, VIEWS
 
 WAY_OUT = "save module.state_dict() and name the module (--architecture MODULE:CLASS), or pass it in Python"
 
+ENDLESS = 2**31  # what files call the end of an axis, and more than any length
+
 
 @dataclass(frozen=True)
 class Value:
@@ -108,6 +110,8 @@ class Builder:
         except TypeError as error:
             raise InputError(f"{self.path}: the operation '{name}' has other arguments here ({error})") from None
         bound.pop("_", None)
+        if isinstance(bound.get("end"), int) and bound["end"] >= ENDLESS:
+            bound["end"] = None
         for argument in bound.values():
             for each in argument if isinstance(argument, list | tuple) else [argument]:
                 self._check(name, each)
@@ -121,7 +125,7 @@ class Builder:
             require(not spent, f"{self.path}: '{operation}' takes what was overwritten in place; {WAY_OUT}")
             return
         plain = argument is None or isinstance(argument, bool | float | str)
-        whole = isinstance(argument, int) and abs(argument) < 2**31
+        whole = isinstance(argument, int) and abs(argument) < ENDLESS
         require(plain or whole, f"{self.path}: '{operation}' has an argument that is neither a number nor a value")
 
     def _viewed(self, step: Step) -> Tensor:

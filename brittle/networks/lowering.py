@@ -21,8 +21,8 @@ from brittle.networks.placing import kept_apart, matrix, numbered, numbers, per_
 from brittle.networks.terms import OpaqueError, require_entries
 
 MOVES = (
-    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "select",
-    "slice",
+    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
+    "select", "slice",
 )  # fmt: skip
 SAME = ("identity", "dropout", "contiguous")
 LARGEST_WORK = 2**28  # entries of all values on the way
@@ -172,6 +172,9 @@ class Lowering(Bends):
         result = self.sum(inner, dim, keepdim)
         return self.mul(result, result.size / inner.size)
 
+    def mean_places(self, inner: Expression) -> Expression:
+        return self.mean(inner, range(2, len(inner.shape) + 1), keepdim=True)
+
     def sum(self, inner: Expression, dim: Any, keepdim: bool = False, dtype: None = None) -> Expression:
         axes = {each % (len(inner.shape) + 1) for each in ([dim] if isinstance(dim, int) else dim)}
         if 0 in axes:
@@ -199,8 +202,19 @@ class Lowering(Bends):
 
     def constant_pad_nd(self, inner: Expression, pad: Sequence[int], value: float = 0) -> Expression:
         """Nothing is taken where the padding lies."""
+        if any(pad[2 * len(inner.shape) :]):
+            raise OpaqueError("it mixes the examples of a batch")
+        if not math.isfinite(value):
+            raise OpaqueError("it pads with infinity")
         moved, shape = kept_apart(functional.pad(numbered(inner.shape), list(pad)))
         return inner.taken(moved, shape).shifted(np.where(moved < 0, float(value), 0.0))
+
+    def pad(
+        self, inner: Expression, pad: Sequence[int], mode: str = "constant", value: float | None = None
+    ) -> Expression:
+        if mode != "constant":
+            raise OpaqueError(f"its padding is '{mode[:20]}', not constant")
+        return self.constant_pad_nd(inner, pad, value or 0)
 
 
 class _Rows(int):
@@ -257,8 +271,8 @@ LOWERED: dict[str, Callable[..., Expression]] = {
     name: _named(getattr(Lowering, name))
     for name in (
         "linear", "addmm", "matmul", "batch_norm", "add", "sub", "rsub", "mul", "div", "neg", "relu", "leaky_relu",
-        "prelu", "clamp", "hardtanh", "relu6", "hardsigmoid", "abs", "maximum", "minimum", "mean", "sum", "cat",
-        "constant_pad_nd",
+        "prelu", "clamp", "hardtanh", "relu6", "hardsigmoid", "abs", "maximum", "minimum", "mean", "mean_places", "sum",
+        "cat", "constant_pad_nd", "pad",
     )
 }  # fmt: skip
 LOWERED |= {name: _named(Lowering.convolution) for name in ("conv1d", "conv2d")}

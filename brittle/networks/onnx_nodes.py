@@ -122,24 +122,62 @@ def _pads(node: Node, kernel: list[int]) -> list[int]:
     return [*less, *more] if way == "SAME_UPPER" else [*more, *less]
 
 
-def _max_pool(node: Node) -> None:
+def _window(node: Node) -> tuple[int, list[int], list[int], list[int]]:
+    """Of a pooling: the number of axes, kernel, strides and padding."""
     kernel = node.list("kernel_shape", [])
-    require(len(kernel) == 2, f"has a kernel of the shape {kernel[:8]}; pictures have two axes")
-    pads = node.list("pads", [0] * 4)
-    plain = pads[:2] == pads[2:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    require(plain and not node.integer("storage_order", 0), "has a padding that is not symmetric")
-    strides, dilations = node.list("strides", [1, 1]), node.list("dilations", [1, 1])
-    node.add("max_pool2d", node.value(0), kernel, strides, pads[:2], dilations, bool(node.integer("ceil_mode", 0)))
+    axes = len(kernel)
+    require(axes in (1, 2), f"has a kernel of the shape {kernel[:8]}; one or two axes are read")
+    pads = node.list("pads", [0] * (2 * axes))
+    plain = pads[:axes] == pads[axes:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
+    require(plain, "has a padding that is not symmetric")
+    return axes, kernel, node.list("strides", [1] * axes), pads[:axes]
+
+
+def _max_pool(node: Node) -> None:
+    axes, kernel, strides, pads = _window(node)
+    require(not node.integer("storage_order", 0), "stores its places in columns")
+    dilations, ceil = node.list("dilations", [1] * axes), bool(node.integer("ceil_mode", 0))
+    node.add(f"max_pool{axes}d", node.value(0), kernel, strides, pads, dilations, ceil)
 
 
 def _average_pool(node: Node) -> None:
-    kernel = node.list("kernel_shape", [])
-    require(len(kernel) == 2, f"has a kernel of the shape {kernel[:8]}; pictures have two axes")
-    pads = node.list("pads", [0] * 4)
-    plain = pads[:2] == pads[2:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    require(plain and node.list("dilations", [1, 1]) == [1, 1], "has a padding that is not symmetric, or dilations")
-    strides, whole = node.list("strides", [1, 1]), bool(node.integer("count_include_pad", 0))
-    node.add("avg_pool2d", node.value(0), kernel, strides, pads[:2], bool(node.integer("ceil_mode", 0)), whole)
+    axes, kernel, strides, pads = _window(node)
+    require(set(node.list("dilations", [1])) == {1}, "has dilations")
+    ceil, whole = bool(node.integer("ceil_mode", 0)), bool(node.integer("count_include_pad", 0))
+    node.add(f"avg_pool{axes}d", node.value(0), kernel, strides, pads, ceil, whole)
+
+
+def _pad(node: Node) -> None:
+    """The numbers are inputs since version 11 and were attributes before; ATen begins at the last axis."""
+    mode = node.text("mode", "constant")
+    require(mode == "constant", f"has the padding '{mode[:20]}'; a constant one is read")
+    pads = node.integers(1) if node.has(1) else node.list("pads", [])
+    before, after = pads[: len(pads) // 2], pads[len(pads) // 2 :]
+    axes = node.integers(3) if node.has(3) else list(range(-len(before), 0))
+    whole = 0 < len(before) == len(after) == len(axes) and all(axis < 0 for axis in axes)
+    require(whole, "has a padding that is not given for every axis")
+    sides = {axis: pair for axis, *pair in zip(axes, before, after, strict=True)}
+    order = [side for axis in range(-1, min(axes) - 1, -1) for side in sides.get(axis, (0, 0))]
+    value = node.constant(2) if node.has(2) else torch.tensor(node.number("value", 0.0))
+    require(value.numel() == 1 and bool(value.isfinite()), "pads with something else than one number")
+    node.add("constant_pad_nd", node.value(0), order, float(value))
+
+
+def _slice(node: Node) -> None:
+    """The numbers are inputs since version 10 and were attributes before; one step for each axis."""
+    places = [node.list(name, []) for name in ("starts", "ends", "axes")]
+    if node.has(1):
+        places = [node.integers(place) if node.has(place) else [] for place in (1, 2, 3)]
+    starts, ends, axes = places
+    steps = node.integers(4) if node.has(4) else [1] * len(starts)
+    axes = axes or list(range(len(starts)))
+    whole = 0 < len(starts) == len(ends) == len(axes) == len(steps)
+    require(whole, "does not say where it starts and ends on every axis")
+    *others, last = zip(axes, starts, ends, steps, strict=True)
+    value = node.value(0)
+    for each in others:
+        value = node.builder.add("slice", value, *each)
+    node.add("slice", value, *last)
 
 
 def _batch_norm(node: Node) -> None:
@@ -194,10 +232,6 @@ def _squeeze(node: Node) -> None:
     node.add("squeeze", node.value(0), axes)
 
 
-def _global_pool(node: Node) -> None:
-    node.add("adaptive_avg_pool2d", node.value(0), [1, 1])
-
-
 def _simple(operation: str, *inputs: int) -> Callable[[Node], None]:
     return lambda node: node.add(operation, *(node.value(place) for place in inputs))
 
@@ -226,7 +260,8 @@ def _softmax(node: Node) -> None:
 
 NODES: dict[str, Callable[[Node], None]] = {
     "Gemm": _gemm, "MatMul": _matmul, "Conv": _conv, "Reshape": _reshape, "Flatten": _flatten, "Clip": _clip,
-    "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _global_pool, "Cast": _cast,
+    "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _simple("mean_places", 0),
+    "Pad": _pad, "Slice": _slice, "Cast": _cast,
     "BatchNormalization": _batch_norm, "Concat": _concat, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "ReduceMean": _mean, "Identity": _simple("identity", 0), "Dropout": _simple("identity", 0),
     "Relu": _simple("relu", 0), "Sigmoid": _simple("sigmoid", 0), "Tanh": _simple("tanh", 0),

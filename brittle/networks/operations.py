@@ -172,6 +172,11 @@ def mean(self: Tensor, dim: Lengths, keepdim: bool = False, dtype: None = None) 
     return torch.mean(self, dim, keepdim)
 
 
+def mean_places(self: Tensor) -> Tensor:
+    """Not ATen's: of every channel, over all axes behind it, which stay."""
+    return self.flatten(2).mean(2).reshape(*self.shape[:2], *[1] * (self.ndim - 2))
+
+
 def sum(self: Tensor, dim: Lengths = None, keepdim: bool = False, dtype: None = None) -> Tensor:
     require(dim is not None, "it mixes the examples of a batch")
     _within_rows(self, *([dim] if isinstance(dim, int) else dim))
@@ -198,7 +203,7 @@ def view(self: Tensor, size: Sequence[int]) -> Tensor:
 
 def reshape_rows(self: Tensor, shape: Sequence[int]) -> Tensor:
     """Not ATen's: every example to this shape, whatever their number."""
-    return torch.reshape(self, (len(self), *shape))
+    return torch.reshape(self, (self.shape[0], *shape))
 
 
 def permute(self: Tensor, dims: Sequence[int]) -> Tensor:
@@ -221,6 +226,10 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
     return torch.unsqueeze(self, dim)
 
 
+def unflatten(self: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
+    return torch.unflatten(self, dim, tuple(sizes))
+
+
 def select(self: Tensor, dim: int, index: int) -> Tensor:
     return torch.select(self, dim, index)
 
@@ -233,7 +242,13 @@ def slice(self: Tensor, dim: int = 0, start: int | None = None, end: int | None 
 
 
 def constant_pad_nd(self: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    require(not any(pad[2 * (self.ndim - 1) :]), "it mixes the examples of a batch")
     return functional.pad(self, list(pad), value=value)
+
+
+def pad(self: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    require(mode == "constant", f"its padding is '{mode[:20]}', not constant")
+    return constant_pad_nd(self, pad, value or 0)
 
 
 def size(self: Tensor, dim: int) -> int:
@@ -312,9 +327,9 @@ OPERATIONS: dict[str, Operation] = {
     for operation in (
         linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
         max_pool1d, avg_pool1d, adaptive_avg_pool1d, add, sub, rsub, mul, div, clamp, clamp_min, clamp_max, softmax,
-        log_softmax, softmax_rows, log_softmax_rows, mean, sum, cat, flatten, reshape, view, reshape_rows, permute,
-        transpose, t, squeeze, unsqueeze, select, slice, constant_pad_nd, size, identity, dropout, contiguous, relu,
-        leaky_relu, prelu, elu, gelu, hardtanh, softplus,
+        log_softmax, softmax_rows, log_softmax_rows, mean, mean_places, sum, cat, flatten, reshape, view, reshape_rows,
+        permute, transpose, t, squeeze, unsqueeze, unflatten, select, slice, constant_pad_nd, pad, size, identity,
+        dropout, contiguous, relu, leaky_relu, prelu, elu, gelu, hardtanh, softplus,
     )
 }  # fmt: skip
 OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
@@ -324,8 +339,9 @@ ALIASES = {
     "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
     "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",
     "_unsafe_view": "view", "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
+    "numpy_T": "t",
 }  # fmt: skip
 VIEWS = (
-    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "identity",
-    "dropout", "contiguous", "select", "slice",
+    "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
+    "identity", "dropout", "contiguous", "select", "slice",
 )  # fmt: skip

@@ -69,7 +69,10 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
         if from_input & set(step.inputs()):
             from_input.add(step.output)
             apart = not isinstance(value, Tensor) or value.shape[:1] == (ROWS,)
-            require(apart, f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart")
+            require(
+                apart and not _cuts_rows(step, arguments),
+                f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart",
+            )
         held += _numbers(value)
         work += _work(step, arguments, value)
         most = max(most, held + _scratch(step, arguments, value))
@@ -77,6 +80,13 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
         require(fits, f"{path}: the operation '{step.operation}' makes the network too large ({most} numbers at once)")
         held -= sum(_numbers(values.pop(name, None)) for name in ends.get(place, ()))
     return most
+
+
+def _cuts_rows(step: Step, arguments: dict[str, Any]) -> bool:
+    """Whether it takes some of the examples, were there more of them."""
+    if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
+        return False
+    return bool(arguments.get("start")) or arguments.get("end") is not None
 
 
 def _shadow(value: Tensor) -> Tensor:

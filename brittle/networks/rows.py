@@ -11,5 +11,6 @@ class Rows(nn.Module):
         self.inner, self.shape, self.classes = inner, shape, classes
 
     def forward(self, X: Tensor) -> Tensor:
-        values: Tensor = self.inner(X.reshape(len(X), *self.shape))
-        return values.reshape(len(X)) if self.classes == 1 else values
+        rows = X.shape[0]  # `len` would fix their number in an exported program
+        values: Tensor = self.inner(X.reshape(rows, *self.shape))
+        return values.reshape(rows) if self.classes == 1 else values

@@ -5,7 +5,7 @@ optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ..., with
 weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. A file that brittle did not write may hold
 the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
 between them. The state of any other module is read into a module that the caller builds. TorchScript (`.pt`),
-exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; of these, `.onnx` is written too.
+exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; `.pt2` and `.onnx` are written too.
 """
 
 from pathlib import Path
@@ -21,6 +21,7 @@ from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, as_layered
 from brittle.networks.exported import read_exported
+from brittle.networks.exported_write import exported, write_exported
 from brittle.networks.graph import Graph
 from brittle.networks.map_files import is_whole, map_arrays, maps_of
 from brittle.networks.module_state import KIND, into_module, module_state
@@ -38,9 +39,13 @@ TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 
 def require_format(network: Network, path: str | Path) -> None:
     """Raise what `save_network` would raise for the suffix, before the work."""
-    if Path(path).suffix.lower() == ".onnx":
+    suffix = Path(path).suffix.lower()
+    if suffix == ".onnx":
         as_layered(network, f"{path}: ONNX")
         require_onnx(path)
+        return
+    if suffix == ".pt2":
+        exported(network, path)
         return
     fits = _suffix(path) != ".npz" or isinstance(network, TwoLayer)
     require(fits, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
@@ -48,6 +53,9 @@ def require_format(network: Network, path: str | Path) -> None:
 
 def save_network(network: Network, path: str | Path) -> None:
     """Write a network whole or not at all; the suffix chooses the format."""
+    if Path(path).suffix.lower() == ".pt2":
+        write_exported(network, path)
+        return
     require_format(network, path)
     if Path(path).suffix.lower() == ".onnx":
         write_onnx(as_layered(network, f"{path}: ONNX"), path)

@@ -6,9 +6,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brittle.attacks import first_flip, flip_intervals, step_past
+from brittle.attacks import MinimumNorm, first_flip, flip_intervals, pieces, step_past
+from brittle.attacks.bracketed_rays import bracketed_flips
 from brittle.common.errors import InputError
+from brittle.geometry import unit_rows
 from brittle.networks import Adapter, Deep, PyTorch, TwoLayer
+from brittle.settings import Data
 from tests.attacks.reference import rational_first_flip, scanned_first_flip
 
 DOUBLE = torch.float64
@@ -200,3 +203,39 @@ def test_bad_input_is_named(directions, limit, words, rng):
     X = normal(2, 4, rng=rng)
     with pytest.raises(InputError, match=words):
         first_flip(network, X, torch.ones(2, dtype=DOUBLE), directions, limit)
+
+
+def test_a_few_points_show_a_flip_where_the_margin_is_zero():
+    network, data = _deep(seed=3)
+    rays = -unit_rows(network.margin_gradients(data.X, data.y))
+    exact = first_flip(network, data.X, data.y, rays, 50.0)
+    limits = torch.where(exact.isfinite(), 1.5 * exact, 1.0)
+    seen = bracketed_flips(network, data.X, data.y, rays, limits)
+    found = seen.isfinite()
+    assert found.sum() > 10
+    assert (seen[found] >= exact[found] * (1 - 1e-12)).all()
+    assert float((seen[found] - exact[found]).abs().median()) < 1e-12
+    margins = network.margins(data.X[found] + seen[found, None] * rays[found], data.y[found])
+    assert float(margins.abs().max()) < 1e-12
+    assert bracketed_flips(network, data.X, data.y, rays, 0.5 * limits.clamp(max=exact)).isinf().all()
+
+
+@pytest.mark.parametrize("limit", [torch.inf, 2.0])
+def test_a_search_in_a_network_with_many_pieces_finds_nearly_the_same_flips(monkeypatch, limit):
+    network, data = _deep(seed=4)
+    exact = MinimumNorm(limit=limit).run(network, data)
+    monkeypatch.setattr(pieces, "LARGE_RAY", 0)
+    quick = MinimumNorm(limit=limit).run(network, data)
+    assert torch.equal(quick.success, exact.success)
+    assert quick.success.sum() > 10
+    right = quick.success & exact.success
+    assert float((quick.norms / exact.norms)[right].mean()) < 1.01
+    carried_on = MinimumNorm(limit=limit, tolerance=1e-9).run(network, data)
+    assert carried_on.stationary[right].double().mean() > 0.9
+
+
+def _deep(seed):
+    rng = torch.Generator().manual_seed(seed)
+    network = PyTorch().draw_deep(8, [20, 20], rng, outputs=3)
+    X = torch.randn(30, 8, generator=rng, dtype=DOUBLE)
+    return network, Data(X, network.logits(X).argmax(1))

@@ -189,6 +189,12 @@ def onnx_growth(folder):
     return "network", model(folder, nodes, arrays, [1, 1, 1, 1]), "too large"
 
 
+def onnx_padding(folder):
+    nodes = [helper.make_node("Pad", ["x", "p"], ["y"])]
+    path = model(folder, nodes, {"p": np.array([0, 0, 0, 2**30])}, [3])
+    return "network", path, "'constant_pad_nd' makes the network too large"
+
+
 def onnx_patches(folder):
     """A kernel as large as the picture, which is padded: 10^12 copied numbers."""
     nodes = [helper.make_node("Conv", ["x", "K"], ["y"], pads=[1000] * 4)]
@@ -221,7 +227,7 @@ BOMBS = (
     onnx_nodes, onnx_arrays, many_arrays,
     stride_0, many_views, deflated_npz, many_entries, gzip_bomb, tar_bomb, many_members, nested_key, nested_key_in_pt,
     far_memo, bytearray_in_pt, long_pickle, text_labels, endless_row, long_numbers, wide_basis, many_outputs, long_name,
-    onnx_input, onnx_chain, onnx_growth, onnx_patches,
+    onnx_input, onnx_chain, onnx_growth, onnx_padding, onnx_patches,
 )  # fmt: skip
 
 

@@ -29,6 +29,31 @@ class Residual(nn.Module):
         return self.last(pooled.view(pooled.size(0), -1))
 
 
+class OneAxis(nn.Module):
+    """Padded, cut and pooled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.last = nn.Conv1d(2, 3, 3), nn.Linear(3, 3)
+        self.average, self.largest = nn.AvgPool1d(2, padding=1), nn.MaxPool1d(3, stride=2, padding=1)
+
+    def forward(self, X: Tensor) -> Tensor:
+        hidden = nn.functional.pad(self.conv(X)[:, 1:, 1:6], (1, 2), value=0.7)
+        hidden = self.largest(self.average(nn.functional.pad(hidden, (-1, 2))).relu())
+        return hidden.flatten(1)[:, 1::2] @ self.last.weight.T
+
+
+class Padded(nn.Module):
+    """Sides and ways of a padding that is refused."""
+
+    def __init__(self, sides: list[int], mode: str) -> None:
+        super().__init__()
+        self.sides, self.mode = sides, mode
+
+    def forward(self, X: Tensor) -> Tensor:
+        return nn.functional.pad(X, self.sides, self.mode).flatten(1)
+
+
 class Overwriting(nn.Module):
     """What is overwritten is used again."""
 
@@ -57,6 +82,7 @@ MODULES = {
     "pooled": (pictures(*POOLED), (1, 4, 4), Folded),
     "averaged": (pictures(nn.ReLU6(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Sigmoid()), (1, 4, 4), Folded),
     "residual": (Residual(), (1, 4, 4), Folded),
+    "one axis": (OneAxis(), (2, 9), Folded),
 }
 
 
@@ -86,6 +112,23 @@ def up_to_logits(module):
     """Without the probabilities at its end."""
     ends = isinstance(module, nn.Sequential) and isinstance(module[-1], nn.Softmax | nn.Sigmoid)
     return module[:-1] if ends else module
+
+
+@pytest.mark.parametrize("form", ["traced", "exported"])
+@pytest.mark.parametrize(
+    ("sides", "mode", "words"),
+    [([1, 1], "reflect", "'reflect', not constant"), ([0, 0, 0, 0, 1, -1], "constant", "mixes the examples")],
+)
+def test_another_padding_is_refused(form, sides, mode, words, tmp_path):
+    path = FORMS[form](Padded(sides, mode).double(), tmp_path, (2, 6))
+    with pytest.raises(InputError, match=words):
+        load_network(path, shape=(2, 6))
+
+
+def test_an_enormous_padding_is_refused_before_it_is_made(tmp_path):
+    path = save_exported(Padded([0, 2**26], "constant").double(), tmp_path / "net.pt2", 2, 6)
+    with pytest.raises(InputError, match="'pad' makes the network too large"):
+        load_network(path, shape=(2, 6))
 
 
 @pytest.mark.parametrize("form", FORMS)

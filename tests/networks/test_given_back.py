@@ -5,12 +5,25 @@ import onnxruntime
 import pytest
 import safetensors.torch
 import torch
+from scipy.sparse import csr_array
 from torch import nn
 
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, Deep, Folded, TwoLayer, load_network, read_network, save_network
+from brittle.networks import (
+    Adapter,
+    Deep,
+    Folded,
+    NearestNeighbour,
+    TwoLayer,
+    as_network,
+    load_network,
+    read_network,
+    save_network,
+)
 from brittle.networks.affine import Convolution, Dense
 from brittle.networks.given_back import Form, require_form
+from brittle.networks.sparse import Sparse
+from brittle.networks.store import require_format
 from brittle.settings import Data
 from brittle.training import Descent, Steps
 
@@ -150,3 +163,61 @@ def test_an_onnx_file_computes_what_the_network_does(name, tmp_path):
     assert np.allclose(computed.reshape(network.logits(X).shape), network.logits(X).numpy(), rtol=1e-4, atol=1e-4)
     again = load_network(tmp_path / "net.onnx")
     assert torch.allclose(again.logits(X).double(), network.logits(X), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_an_exported_program_computes_what_the_network_does(name, tmp_path):
+    network, path = NETWORKS[name], tmp_path / "net.pt2"
+    save_network(network, path)
+    X = drawn(9, network.dim)
+    program = torch.export.load(path).module()
+    for rows in (X, X[:1]):
+        assert torch.allclose(program(rows), network.logits(rows), rtol=0, atol=1e-12)
+    again = load_network(path)
+    assert type(again) is type(network)
+    assert torch.allclose(again.logits(X), network.logits(X), rtol=0, atol=1e-12)
+
+
+def test_sparse_layers_are_exported_as_matrices(tmp_path):
+    sparse = Sparse.of(csr_array(np.eye(6, 4)), np.arange(6.0))
+    network = Deep((sparse, Dense(drawn(3, 6), drawn(3))))
+    save_network(network, tmp_path / "net.pt2")
+    X = drawn(5, 4)
+    assert torch.allclose(load_network(tmp_path / "net.pt2").logits(X), network.logits(X), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pooled", "a black box"])
+def test_foreign_networks_are_exported_too(name, tmp_path):
+    make, shape, kind = MODULES[name]
+    torch.manual_seed(0)
+    network = as_network(make().eval(), shape)
+    assert isinstance(network, kind)
+    save_network(network, tmp_path / "net.pt2")
+    X = drawn(5, network.dim).to(network.dtype)
+    program = torch.export.load(tmp_path / "net.pt2").module()
+    assert torch.allclose(program(X), network.logits(X), rtol=0, atol=1e-5)
+    assert torch.allclose(load_network(tmp_path / "net.pt2").logits(X), network.logits(X), rtol=0, atol=1e-5)
+
+
+class Undecided(nn.Module):
+    """What it does depends on the numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.inner(x) if x.sum() > 0 else self.inner(-x)
+
+
+UNWRITTEN = {
+    "a decision": Adapter(Undecided(), (4,)),
+    "neighbours": NearestNeighbour(drawn(3, 4), torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64)),
+}
+
+
+@pytest.mark.parametrize("name", UNWRITTEN)
+def test_what_cannot_be_exported_is_refused_before_the_work(name, tmp_path):
+    with pytest.raises(InputError, match=r"net\.pt2: [^\n]*export[^\n]*$"):
+        require_format(UNWRITTEN[name], tmp_path / "net.pt2")
+    assert list(tmp_path.iterdir()) == []

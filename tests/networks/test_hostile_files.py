@@ -52,6 +52,16 @@ def shift(value):
     return [node("Add", "x", "c")], [array("c", value)]
 
 
+def pad(sides, **options):
+    return [node("Pad", "x", "p", **options)], [array("p", sides)]
+
+
+def cut(*places):
+    names = [f"p{number}" for number in range(len(places))]
+    kept = [np.asarray(each, dtype=np.int64) for each in places]
+    return [node("Slice", "x", *names)], [array(name, each) for name, each in zip(names, kept, strict=True)]
+
+
 RELU = node("Relu", "x")
 BAD_MODELS = {
     "constant without value": (
@@ -77,6 +87,14 @@ BAD_MODELS = {
     "flatten of all": ([node("Flatten", "x", axis=0)], [], "more than each example"),
     "cast to integers": ([node("Cast", "x", to=TensorProto.INT64)], [], "casts to something else"),
     "stride 0": ([node("MaxPool", "x", kernel_shape=[1, 1], strides=[0, 0])], [], "must be positive"),
+    "padding by reflection": (*pad([0, 1, 0, 1], mode="reflect"), "the padding 'reflect'"),
+    "padding of some axes": (*pad([0, 1, 0]), "not given for every axis"),
+    "padding of the batch": (*pad([1, 0, -1, 0]), "mixes the examples"),
+    "huge padding": (*pad([0, 0, 0, 2**30]), "makes the network too large"),
+    "padding beyond all numbers": (*pad([0, 0, 0, 2**62]), "neither a number nor a value"),
+    "slice backwards": (*cut([3], [0], [1], [-1]), "must be positive"),
+    "slice of the batch": (*cut([0], [5000], [0]), "examples of a batch apart"),
+    "slice without an end": (*cut([0], []), "starts and ends"),
     "softmax of rows": ([node("Softmax", "x", axis=0)], [], "mixes the examples"),
     "transposed rows": ([node("Transpose", "x", perm=[1, 0])], [], "examples of a batch apart"),
 }

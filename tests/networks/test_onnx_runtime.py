@@ -59,6 +59,21 @@ CHAINS = {
     "AveragePool with its padding": [
         PICTURES, node("AveragePool", kernel_shape=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1), FLAT
     ],
+    "MaxPool along one axis": [
+        (2, 6), node("MaxPool", kernel_shape=[3], strides=[2], dilations=[1], pads=[1, 1], ceil_mode=1), FLAT
+    ],
+    "AveragePool along one axis": [(2, 6), node("AveragePool", kernel_shape=[3], strides=[2], pads=[1, 1]), FLAT],
+    "AveragePool along one axis with its padding": [
+        (2, 6), node("AveragePool", kernel_shape=[3], pads=[1, 1], count_include_pad=1), FLAT
+    ],
+    "GlobalAveragePool along one axis": [(3, 6), node("GlobalAveragePool"), FLAT],
+    "Pad": [PICTURES, node("Pad", whole(0, 1, 2, 0, 0, 0, 1, -1)), FLAT],
+    "Pad with a number": [(2, 6), node("Pad", whole(0, 0, 2, 0, 0, 1), np.float32(0.7)), FLAT],
+    "Pad of named axes": [PICTURES, node("Pad", whole(1, 2, 3, 4), np.float32(-1), whole(-1, -3)), FLAT],
+    "Pad as it was": [PICTURES, node("Pad", pads=[0, 0, 1, 1, 0, 0, 1, 2], value=0.5, opset=10), FLAT],
+    "Slice": [PICTURES, node("Slice", whole(1, -5), whole(3, 2**63 - 1), whole(2, -1), whole(1, 2)), FLAT],
+    "Slice of the first axes": [PICTURES, node("Slice", whole(0, 1), whole(2**63 - 1, 2)), FLAT],
+    "Slice as it was": [ROWS, node("Slice", starts=[1], ends=[3], axes=[1], opset=9)],
     "GlobalAveragePool": [PICTURES, node("GlobalAveragePool"), FLAT],
     "Cast": [ROWS, node("Cast", to=TensorProto.FLOAT)],
     "BatchNormalization": [
