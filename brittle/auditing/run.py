@@ -30,6 +30,7 @@ from brittle.common.threads import one_thread
 from brittle.networks import Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
+from brittle.training.base import frozen
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 
@@ -60,7 +61,7 @@ def audit(
     plan = _planned(network, data, budget, examples, test, len(chosen))
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
-        return _Auditor(network, data, test, plan, rng, watch).run(chosen)
+        return _Auditor(network, data, test, plan, rng, watch, frozen(model)).run(chosen)
 
 
 def planned(
@@ -121,9 +122,11 @@ def _started(network: Network, start: Network | None) -> Network:
 class _Auditor:
     """One audit under way: what each section leaves of its work goes to those after it."""
 
-    def __init__(self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, watch: Watch) -> None:
+    def __init__(
+        self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, watch: Watch, frozen: bool
+    ) -> None:
         self.network, self.data, self.plan, self.rng, self.watch = network, data, plan, rng, watch
-        self.held_out, self.budget, self.cut = held_out, Budget(plan.budget), list[str]()
+        self.held_out, self.frozen, self.budget, self.cut = held_out, frozen, Budget(plan.budget), list[str]()
 
     def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()
@@ -197,7 +200,7 @@ class _Auditor:
         self, remedies: tuple[Remedy, ...], basis: Tensor | None, weak: Vulnerability, some: Data
     ) -> tuple[Case, ...]:
         """Every remedy, on all that the proofs do not need."""
-        patient, cases = Patient(self.network, self.data, basis, weak.free.median), []
+        patient, cases = Patient(self.network, self.data, basis, weak.free.median, self.frozen), []
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
