@@ -19,6 +19,7 @@ from brittle.networks import Layered, Network, as_layered, clustered, nearly_ort
 from brittle.settings import Data
 from brittle.training import Descent, Flow, LimitedPGD, Logistic, LogLoss, MaximumRadius, Steps, Training
 from brittle.training.guarded import Guarded
+from brittle.training.normal_form import has_normal_form
 
 EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
 SMALLEST_RATE = 1e-6
@@ -60,6 +61,15 @@ class Patient:
     def judged_accuracy(self) -> float:
         """On the examples that judge a remedy: the held-out ones, where there are any."""
         return judged_accuracy(self.network, self.data)
+
+    @property
+    def costs_in_span(self) -> Costs:
+        """Of the network as it is trained on: in coordinates of the data's span, where it can be."""
+        cost = Costs.of(self.network)
+        if self.basis is None or not has_normal_form(self.network) or not self.network.free_first_layer:
+            return cost
+        saved = 2.0 * cost.widths[0] * (cost.columns - self.basis.shape[1])
+        return replace(cost, operations=cost.operations - saved)
 
     @property
     def gradient_work(self) -> float:
@@ -190,7 +200,7 @@ class TrainedOn(Remedy):
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data, regime = patient.data, self.regime
         budget.charge(self._preparing(data))
-        work = self.gradients * Costs.of(patient.network).gradient(min(regime.batch, len(data)))
+        work = self.gradients * patient.costs_in_span.gradient(min(regime.batch, len(data)))
         steps = min(self.steps, budget.steps(work))
         enough = steps >= min(self.steps, FEWEST_STEPS)
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Generator, Tensor
@@ -88,10 +89,13 @@ class NormalForm(Form):
 
 
 def form_of(network: Network, data: Data, rng: Generator) -> Form:
-    """The normal form where every layer's numbers are its own."""
-    if isinstance(network, Layered) and not isinstance(network, Folded):
-        return NormalForm.of(network, data, rng)
-    return OwnForm.of(network, data)
+    """The normal form where there is one."""
+    return NormalForm.of(network, data, rng) if has_normal_form(network) else OwnForm.of(network, data)
+
+
+def has_normal_form(network: Network) -> TypeGuard[Layered]:
+    """Whether it is made of layers each of which has its own numbers."""
+    return isinstance(network, Layered) and not isinstance(network, Folded)
 
 
 def median_slope(gradients: Tensor) -> float:
