@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
 from brittle.auditing.budget import Budget
+from brittle.auditing.evidence import Evidence, evidence
 from brittle.auditing.explanation import explain
 from brittle.auditing.found import Audit
 from brittle.auditing.geometry import geometry
@@ -142,8 +143,9 @@ class _Auditor:
         self._tell("theorems")
         theorems = self._theorems(instance)
         weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
-        named = weaknesses(shape, regime, weak, reasons)
         bound = self._limit(weak, some)
+        tells = self._evidence(weak, some, bound)
+        named = weaknesses(shape, regime, weak, reasons, tells)
         return Audit(
             verdict=written(weak, bound, treatments, named, bool(self.cut)),
             weaknesses=tuple(named),
@@ -153,6 +155,7 @@ class _Auditor:
             vulnerability=weak,
             limit=bound,
             explanation=reasons,
+            evidence=tells,
             theorems=theorems,
             remedies=treatments,
             plan=self.plan,
@@ -227,6 +230,10 @@ class _Auditor:
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))
         return limit(self.data, some, weak.free.norms, None if weak.certified is None else weak.certified.lower)
+
+    def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
+        self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))
+        return evidence(self.network, self.data, some, weak, bound, self.plan.paired)
 
     def _tell(self, what: str) -> None:
         self.watch(Progress(min(1.0, self.budget.spent / self.budget.seconds), what))
