@@ -13,15 +13,16 @@ from brittle.geometry import nearest_rivals
 from brittle.networks import Network
 from brittle.settings import Data
 
-NEIGHBOURS = 5
+NEIGHBOURS, AGREEING = 5, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence(Result):
     """A measure that does not apply is None.
 
-    `doubtful` are the rows of training examples most of whose five nearest neighbours have another label, looked for
-    among `compared` examples; `allowed_gain` is how many times more the data would allow in the median without them.
+    `doubtful` are the rows of training examples of whose five nearest neighbours four at least agree on another label,
+    looked for among `compared` examples; `unsettled` is the share of these most of whose neighbours have other labels,
+    and `allowed_gain` how many times more the data would allow in the median without the doubtful ones.
     `weakest_margins` is the margin that a tenth of the training examples do not reach, over the median margin.
     `one_direction` is the median radius over the size at which the best single direction flips half of the examples: 1
     where it is as good as each one's own. `toward_rivals` is the mean cosine between the shortest flip and the way to
@@ -30,6 +31,7 @@ class Evidence(Result):
 
     doubtful: Tensor
     compared: int
+    unsettled: float
     allowed_gain: float | None
     weakest_margins: float | None
     one_direction: float | None
@@ -46,10 +48,11 @@ def evidence(
     """Of this network on its training data and the `audited` examples; labels are compared among so many examples."""
     rows = torch.arange(0, len(data), -(-len(data) // compared))
     some = data.take(rows)
-    odd = _odd(some)
+    odd, unsettled = _contradicted(some)
     return Evidence(
         doubtful=rows[odd],
         compared=len(rows),
+        unsettled=unsettled,
         allowed_gain=_allowed_gain(some, odd),
         weakest_margins=_weakest(network.margins(data.X, data.y).double()),
         one_direction=_one_direction(weak),
@@ -57,13 +60,18 @@ def evidence(
     )
 
 
-def _odd(data: Data) -> Tensor:
-    """Which examples have most of their nearest neighbours in another class."""
+def _contradicted(data: Data) -> tuple[Tensor, float]:
+    """Which examples (n,) have neighbours that agree on another label, and the share with most neighbours of others."""
     squares = data.X.square().sum(1)
-    near = torch.addmm(squares, data.X, data.X.T, alpha=-2).fill_diagonal_(torch.inf)
+    far = torch.addmm(squares, data.X, data.X.T, alpha=-2).fill_diagonal_(torch.inf)
     count = min(NEIGHBOURS, len(data) - 1)
-    others = data.y[near.topk(count, largest=False).indices] != data.y[:, None]
-    return others.double().mean(1) > 0.5 if count else torch.zeros(len(data), dtype=torch.bool)
+    if count < AGREEING:
+        return torch.zeros(len(data), dtype=torch.bool), 0.0
+    labels = data.y[far.topk(count, largest=False).indices]
+    commonest = labels.mode(1).values
+    agreeing = (labels == commonest[:, None]).sum(1) >= AGREEING
+    others = (labels != data.y[:, None]).double().mean(1)
+    return agreeing & (commonest != data.y), float((others > 0.5).double().mean())
 
 
 def _allowed_gain(data: Data, odd: Tensor) -> float | None:

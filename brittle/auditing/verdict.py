@@ -13,7 +13,8 @@ from brittle.auditing.treatment import Treatment, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
-FEW_DOUBTS, MANY_DOUBTS = 0.05, 0.3  # shares of doubtful labels: those of clean data are below, random ones above
+DOUBTS = 0.05  # share of doubtful labels: clean data have fewer
+SETTLED = 0.25  # share of examples among others, at most: where it is more, labels do not follow the examples
 WEAK_MARGIN = 0.2  # of the median margin, that a tenth of the examples do not reach
 AS_GOOD = 0.7  # of the size at which one direction flips half of the examples: the median radius is at least that
 SHOWN = 8  # rows that a sentence names
@@ -49,14 +50,14 @@ def weaknesses(
 
 def _doubtful_labels(tells: Evidence) -> str:
     share = tells.doubtful_share
-    if not FEW_DOUBTS <= share <= MANY_DOUBTS:
+    if share < DOUBTS or tells.unsettled > SETTLED:
         return ""
     shown = ", ".join(map(str, tells.doubtful[:SHOWN].tolist())) + (", ..." if len(tells.doubtful) > SHOWN else "")
     gain = tells.allowed_gain
     allowed = "" if gain is None else f" Without them the data would allow {gain:.2f} times the median radius."
     return (
-        f"Doubtful labels: {share:.0%} of the training examples (rows {shown}) have most of their nearest neighbours "
-        f"in another class.{allowed}"
+        f"Doubtful labels: {share:.0%} of the training examples (rows {shown}) have nearest neighbours that agree "
+        f"on another class.{allowed}"
     )
 
 

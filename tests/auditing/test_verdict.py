@@ -64,7 +64,13 @@ def test_the_median_is_the_lower_middle():
 
 
 def tells(**measures) -> Evidence:
-    nothing = {"doubtful": torch.arange(0), "compared": 100, "allowed_gain": None, "weakest_margins": 0.5}
+    nothing = {
+        "doubtful": torch.arange(0),
+        "compared": 100,
+        "unsettled": 0.1,
+        "allowed_gain": None,
+        "weakest_margins": 0.5,
+    }
     return Evidence(**(nothing | {"one_direction": None, "toward_rivals": None} | measures))
 
 
@@ -84,8 +90,8 @@ def test_every_cause_is_named_with_its_number_and_the_more_specific_first():
         doubtful=torch.arange(7), allowed_gain=1.8, weakest_margins=0.1, one_direction=2 / 2.2, toward_rivals=0.25
     )
     assert causes(everything, on=radii(2, 4, 6)) == [
-        "Doubtful labels: 7% of the training examples (rows 0, 1, 2, 3, 4, 5, 6) have most of their nearest neighbours "
-        "in another class. Without them the data would allow 1.80 times the median radius.",
+        "Doubtful labels: 7% of the training examples (rows 0, 1, 2, 3, 4, 5, 6) have nearest neighbours that agree on "
+        "another class. Without them the data would allow 1.80 times the median radius.",
         "Off-subspace weights: the data span 2 of 5 dimensions, and what the first layer does in the other 3 lowers "
         "the median radius from 4 to 2, a factor of 2.00. 100% of these weights are still their initial values.",
         "Training stopped early: a tenth of the training examples have less than 10% of the median margin, at an "
@@ -102,7 +108,9 @@ def test_no_cause_is_named_without_its_evidence():
     rich = replace(REGIME, name="rich")
     assert causes(tells(), rich) == []
     assert causes(tells(doubtful=torch.arange(4)), rich) == []  # as many as clean data have
-    assert causes(tells(doubtful=torch.arange(45)), rich) == []  # labels that follow nothing are not doubtful
+    assert (
+        causes(tells(doubtful=torch.arange(20), unsettled=0.5), rich) == []
+    )  # labels that follow nothing are not doubtful
     assert causes(tells(one_direction=0.6), rich) == []
     assert causes(tells(), REGIME, slow=1.2) == []  # lazy, and one step is not as good as the shortest flip
     assert len(causes(tells())) == 1
@@ -124,7 +132,7 @@ def test_evidence_of_an_example_by_hand():
     distances, rivals = nearest_rivals(X, y)
     bound = SimpleNamespace(rivals=rivals)
     found = evidence(line, data, data, subject, bound, 20)
-    assert (found.doubtful.tolist(), found.doubtful_share) == ([4], 0.05)
+    assert (found.doubtful.tolist(), found.doubtful_share, found.unsettled) == ([4], 0.05, 0.05)
     clean = torch.cat([100 - torch.arange(10.0)[torch.arange(10) != 4], 91 + torch.arange(10.0)]).double()
     assert found.allowed_gain == pytest.approx(float(clean.median() / distances.median()))
     margins = torch.where(torch.arange(20) == 4, -1.0, 1.0) * norms
