@@ -145,7 +145,7 @@ class _Auditor:
         weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
         bound = self._limit(weak, some)
         tells = self._evidence(weak, some, bound)
-        named = weaknesses(shape, regime, weak, reasons, tells)
+        named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
             verdict=written(weak, bound, treatments, named, bool(self.cut)),
             weaknesses=tuple(named),

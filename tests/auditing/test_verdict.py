@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from brittle.auditing.evidence import Evidence, evidence
+from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import median, median_interval
@@ -77,12 +78,18 @@ def tells(**measures) -> Evidence:
 REGIME = TrainingRegime("lazy", "", 0.9, 0.1, 1.0, 0.5, 0.1, 1.0, 0.04, 0.01, None, None)
 
 
-def causes(evidence: Evidence, regime: TrainingRegime = REGIME, slow: float = 1.0, **parts) -> list[str]:
+def allowed(share: float) -> Limit:
+    return Limit(tensor(1), torch.zeros(1).long(), 1.0, 1.0, share, None)
+
+
+def causes(
+    evidence: Evidence, regime: TrainingRegime = REGIME, slow: float = 1.0, share: float = 0.5, **parts
+) -> list[str]:
     subject = replace(weak(radii(1, 2, 3), **parts), gradient_step=radii(slow, 2 * slow, 3 * slow))
     half = OneDirection("gradients", 5.0, 2.2, tensor(0, 5), tensor(0, 1))
     shape = SimpleNamespace(rank=2, columns=5, codimension=3)
     reasons = SimpleNamespace(initial_share_of_weights_off=1.0)
-    return weaknesses(shape, regime, replace(subject, universal=(half,)), reasons, evidence)
+    return weaknesses(shape, regime, replace(subject, universal=(half,)), reasons, evidence, allowed(share))
 
 
 def test_every_cause_is_named_with_its_number_and_the_more_specific_first():
@@ -114,6 +121,16 @@ def test_no_cause_is_named_without_its_evidence():
     assert causes(tells(one_direction=0.6), rich) == []
     assert causes(tells(), REGIME, slow=1.2) == []  # lazy, and one step is not as good as the shortest flip
     assert len(causes(tells())) == 1
+
+
+def test_where_little_is_left_one_direction_is_no_cause():
+    rich, aligned = replace(REGIME, name="rich"), tells(one_direction=0.9)
+    assert len(causes(aligned, rich, share=0.7)) == 1
+    assert causes(aligned, rich, share=0.85) == []
+    subject = weak(radii(1, 2, 3), radii(1, 2, 3))
+    assert "allow, half" in written(subject, allowed(0.85), (), [], partial=False)
+    assert "Little is left to gain." in written(subject, allowed(0.85), (), [], partial=False)
+    assert "Little is left" not in written(subject, allowed(0.7), (), [], partial=False)
 
 
 def test_evidence_of_an_example_by_hand():
