@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.auditing.applicable import TheoremRow
+from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
@@ -28,12 +29,13 @@ from brittle.settings import Data
 class Audit(Result):
     """The `verdict` in words and everything it rests on.
 
-    `weaknesses` are the named mechanisms; `network` describes what was audited, `geometry` its data, `regime` how it
-    was trained, as far as that shows. `vulnerability` holds the radii, attacked and certified, `limit` what the data
-    allow (None for one class), `explanation` where the flips point, `theorems` what each paper says here, `remedies`
-    what each changes. The `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are
-    counted in seconds of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit
-    where nothing was is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
+    `weaknesses` are the named mechanisms, the likeliest cause first; `network` describes what was audited,
+    `geometry` its data, `regime` how it was trained, as far as that shows. `vulnerability` holds the radii,
+    attacked and certified, `limit` what the data allow (None for one class), `explanation` where the flips point,
+    `evidence` what else tells causes apart, `theorems` what each paper says here, `remedies` what each changes. The
+    `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are counted in seconds
+    of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit where nothing was
+    is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
     """
 
     verdict: str
@@ -44,6 +46,7 @@ class Audit(Result):
     vulnerability: Vulnerability
     limit: Limit | None
     explanation: Explanation
+    evidence: Evidence
     theorems: tuple[TheoremRow, ...]
     remedies: tuple[Treatment, ...]
     plan: Plan

@@ -17,28 +17,31 @@ from brittle.common.errors import InputError, require, require_count, require_po
 from brittle.common.parts import by_name, check_fields, option
 from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
 from brittle.settings import Data
-from brittle.training import Adversarial, Descent, Flow, Logistic, LogLoss, MaximumRadius, Steps, Training
-from brittle.training.adversarial import perturbed
+from brittle.training import Descent, Flow, LimitedPGD, Logistic, LogLoss, MaximumRadius, Steps, Training
+from brittle.training.guarded import Guarded
+from brittle.training.normal_form import has_normal_form
 
 EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
 SMALLEST_RATE = 1e-6
 SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same loss
 EVALUATIONS = 3  # of a gradient in one step of gradient flow
-STEPS_OF_A_ROUND = 10
 TOLERANCE = 0.01  # of accuracy, that a remedy may cost
-FEWEST_ROUNDS = 10  # of adversarial training that say something about it
-FEWEST_STEPS = 100  # of training for the radius, likewise
-GRADIENTS_OF_A_STEP = 6  # of training for the radius: to the boundary, there, in the parameters, and now and then more
+FEWEST_STEPS = 100  # of training on that say something about it
+BOUNDARY_GRADIENTS = 6  # of a step for the radius: to the boundary, there, in the parameters, and now and then more
 
 
 @dataclass(frozen=True, eq=False)
 class Patient:
-    """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius."""
+    """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
+
+    `frozen` says that it came as a module whose parameters are not to be trained.
+    """
 
     network: Network
     data: Data
     basis: Tensor | None
     radius: float
+    frozen: bool = False
 
     @property
     def layered(self) -> Layered:
@@ -55,18 +58,18 @@ class Patient:
         return Logistic().total(self.network.margins(self.data.X, self.data.y).double())
 
     @cached_property
-    def accuracy(self) -> float:
-        """On the training examples."""
-        return self.network.accuracy(self.data.X, self.data.y)
-
-    @cached_property
     def judged_accuracy(self) -> float:
         """On the examples that judge a remedy: the held-out ones, where there are any."""
         return judged_accuracy(self.network, self.data)
 
-    def kept_by(self, network: Network) -> bool:
-        """Whether another network is about as accurate on the training examples."""
-        return network.accuracy(self.data.X, self.data.y) >= self.accuracy - TOLERANCE
+    @property
+    def costs_in_span(self) -> Costs:
+        """Of the network as it is trained on: in coordinates of the data's span, where it can be."""
+        cost = Costs.of(self.network)
+        if self.basis is None or not has_normal_form(self.network) or not self.network.free_first_layer:
+            return cost
+        saved = 2.0 * cost.widths[0] * (cost.columns - self.basis.shape[1])
+        return replace(cost, operations=cost.operations - saved)
 
     @property
     def gradient_work(self) -> float:
@@ -79,6 +82,7 @@ class Remedy(ABC):
 
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does
+    trains: ClassVar[bool] = True  # the network that it is given, or another start of it
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -97,6 +101,7 @@ class RemoveOffSubspace(Remedy):
 
     name: ClassVar = "remove-off-subspace"
     explains: ClassVar = "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
+    trains: ClassVar = False
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         basis = required(patient.basis, "the span of the data is not known at this budget")
@@ -158,6 +163,7 @@ class RobustConstruction(Remedy):
 
     name: ClassVar = "robust-construction"
     explains: ClassVar = "one neuron for each example or cluster, with a proved radius"
+    trains: ClassVar = False
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data = patient.data
@@ -172,69 +178,34 @@ class RobustConstruction(Remedy):
 
 
 @dataclass(frozen=True)
-class AdversarialTraining(Remedy):
-    """Goes on with training on the examples that PGD finds within `reach` times the present median radius.
-
-    Ends with the last round that keeps the accuracy on the training examples, if there is one.
-    """
-
-    name: ClassVar = "adversarial-training"
-    explains: ClassVar = "trained on with adversarial examples"
-
-    reach: float = field(
-        default=1.5, metadata=option("Length of the perturbations, in median radii.", check=require_positive)
-    )
-    inner_steps: int = field(default=20, metadata=option("Steps of PGD.", check=require_count))
-    rounds: int = field(default=200, metadata=option("Of attack and training, at most.", check=require_count))
-
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        require(0 < patient.radius < float("inf"), "the present radius is not a positive number: nothing to train for")
-        size = self.reach * patient.radius
-        network, rate, kept = patient.network, 0.1, None
-        inner = Adversarial(budget=size, inner_steps=self.inner_steps)
-        work = (self.inner_steps + STEPS_OF_A_ROUND + 1) * patient.gradient_work
-        rounds = min(self.rounds, budget.steps(work))
-        enough = rounds >= min(FEWEST_ROUNDS, self.rounds)
-        require(enough, f"the budget affords {rounds} rounds of attack and training: too few to say anything")
-        for _ in range(rounds):
-            attacked = perturbed(network, patient.data, inner).to(torch.float64)
-            data = replace(patient.data, X=attacked)
-            training = Descent(until=Steps(STEPS_OF_A_ROUND), rate=rate).train(network, data)
-            budget.charge(work)
-            if training.status is Ending.DIVERGED:
-                rate /= 4
-            else:
-                network = training.network
-                kept = network if patient.kept_by(network) else kept
-            if budget.late or rate < SMALLEST_RATE:
-                break
-        return network if kept is None else kept
-
-
-@dataclass(frozen=True)
-class RadiusTraining(Remedy):
-    """Goes on with training for the distance of every example from the boundary (`training.MaximumRadius`).
+class TrainedOn(Remedy):
+    """Goes on with training in a regime that guards the accuracy.
 
     Its schedule has `steps`, or as many as the budget affords. What it makes is at most as much less accurate, on
     training and held-out examples, as a remedy may be.
     """
 
-    name: ClassVar = "maximum-radius"
-    explains: ClassVar = "trained on for the distance of every example from the boundary, up to what the data allow"
-
     steps: int = field(default=800, metadata=option("Steps, fewer where the budget is short.", check=require_count))
-    target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
+
+    @property
+    @abstractmethod
+    def regime(self) -> Guarded:
+        """How it is trained."""
+
+    @property
+    @abstractmethod
+    def gradients(self) -> int:
+        """How many gradients a step takes."""
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        data = patient.data
-        regime = MaximumRadius(target=self.target, lost_accuracy=TOLERANCE)
+        data, regime = patient.data, self.regime
         budget.charge(self._preparing(data))
-        work = GRADIENTS_OF_A_STEP * Costs.of(patient.layered).gradient(min(regime.batch, len(data)))
+        work = self.gradients * patient.costs_in_span.gradient(min(regime.batch, len(data)))
         steps = min(self.steps, budget.steps(work))
         enough = steps >= min(self.steps, FEWEST_STEPS)
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         until = (Steps(steps), Deadline(budget.deadline))
-        training = replace(regime, until=until).train(patient.layered, data, rng)
+        training = replace(regime, until=until, lost_accuracy=TOLERANCE).train(patient.network, data, rng)
         budget.charge(training.steps * work)
         require(training.status is not Ending.STALLED, f"refused: {training.message}")
         return training.network
@@ -245,8 +216,73 @@ class RadiusTraining(Remedy):
         return 2.0 * len(data) ** 2 * data.columns / RATE + spectrum(len(data), data.columns)
 
 
+@dataclass(frozen=True)
+class AdversarialTraining(TrainedOn):
+    """Goes on with training on the examples that PGD finds within what the data allow each (`training.LimitedPGD`)."""
+
+    name: ClassVar = "adversarial-training"
+    explains: ClassVar = "trained on with adversarial examples, each within what the data allow it"
+
+    target: float = field(
+        default=0.7, metadata=option("Reach of PGD, in radii that the data allow.", check=require_positive)
+    )
+    inner_steps: int = field(default=10, metadata=option("Steps of PGD.", check=require_count))
+
+    @property
+    def regime(self) -> Guarded:
+        return LimitedPGD(target=self.target, inner_steps=self.inner_steps)
+
+    @property
+    def gradients(self) -> int:
+        return self.inner_steps + 2
+
+
+@dataclass(frozen=True)
+class Trades(AdversarialTraining):
+    """The same with the loss of TRADES: near an example the probabilities are to be those at it."""
+
+    name: ClassVar = "trades"
+    explains: ClassVar = "trained on to answer near every example as at it, within what the data allow"
+
+    weight: float = field(default=6.0, metadata=option("Of the divergence, beside the loss.", check=require_positive))
+
+    @property
+    def regime(self) -> Guarded:
+        return LimitedPGD(target=self.target, inner_steps=self.inner_steps, trades=self.weight)
+
+    @property
+    def gradients(self) -> int:
+        return 2 * self.inner_steps + 3
+
+
+@dataclass(frozen=True)
+class RadiusTraining(TrainedOn):
+    """Goes on with training for the distance of every example from the boundary (`training.MaximumRadius`)."""
+
+    name: ClassVar = "maximum-radius"
+    explains: ClassVar = "trained on for the distance of every example from the boundary, up to what the data allow"
+
+    target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
+
+    @property
+    def regime(self) -> Guarded:
+        return MaximumRadius(target=self.target)
+
+    @property
+    def gradients(self) -> int:
+        return BOUNDARY_GRADIENTS
+
+
 PARTS = by_name(
-    (RemoveOffSubspace, SmallerInitialisation, WeightDecay, RobustConstruction, AdversarialTraining, RadiusTraining)
+    (
+        RemoveOffSubspace,
+        SmallerInitialisation,
+        WeightDecay,
+        RobustConstruction,
+        AdversarialTraining,
+        Trades,
+        RadiusTraining,
+    )
 )
 
 

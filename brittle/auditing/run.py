@@ -3,7 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Generator, Tensor
@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
 from brittle.auditing.budget import Budget
+from brittle.auditing.evidence import Evidence, evidence
 from brittle.auditing.explanation import explain
 from brittle.auditing.found import Audit
 from brittle.auditing.geometry import geometry
@@ -31,6 +32,7 @@ from brittle.common.threads import one_thread
 from brittle.networks import Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
+from brittle.training.base import frozen
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 
@@ -62,7 +64,8 @@ def audit(
     plan = _planned(network, data, budget, examples, test, len(chosen))
     rng = rng if rng is not None else torch.Generator().manual_seed(0)
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
-        return _Auditor(network, data, test, plan, rng, Budget(plan.budget, crew=crew), watch).run(chosen)
+        examined = _Examined(network, data, test, frozen(model))
+        return _Auditor(examined, plan, rng, Budget(plan.budget, crew=crew), watch).run(chosen)
 
 
 def planned(
@@ -120,14 +123,19 @@ def _started(network: Network, start: Network | None) -> Network:
     return network.to(torch.float64)
 
 
+class _Examined(NamedTuple):
+    network: Network
+    data: Data
+    held_out: bool  # whether the held-out examples are audited
+    frozen: bool  # whether no parameter of the module may be trained
+
+
 class _Auditor:
     """One audit under way: what each section leaves of its work goes to those after it."""
 
-    def __init__(
-        self, network: Network, data: Data, held_out: bool, plan: Plan, rng: Generator, budget: Budget, watch: Watch
-    ) -> None:
-        self.network, self.data, self.plan, self.rng, self.watch = network, data, plan, rng, watch
-        self.held_out, self.budget, self.cut = held_out, budget, list[str]()
+    def __init__(self, examined: _Examined, plan: Plan, rng: Generator, budget: Budget, watch: Watch) -> None:
+        self.network, self.data, self.held_out, self.frozen = examined
+        self.plan, self.rng, self.budget, self.watch, self.cut = plan, rng, budget, watch, list[str]()
 
     def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()
@@ -143,8 +151,9 @@ class _Auditor:
         self._tell("theorems")
         theorems = self._theorems(instance)
         weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
-        named = weaknesses(shape, regime, weak, reasons)
         bound = self._limit(weak, some)
+        tells = self._evidence(weak, some, bound)
+        named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
             verdict=written(weak, bound, treatments, named, bool(self.cut)),
             weaknesses=tuple(named),
@@ -154,6 +163,7 @@ class _Auditor:
             vulnerability=weak,
             limit=bound,
             explanation=reasons,
+            evidence=tells,
             theorems=theorems,
             remedies=treatments,
             plan=self.plan,
@@ -201,7 +211,7 @@ class _Auditor:
         self, remedies: tuple[Remedy, ...], basis: Tensor | None, weak: Vulnerability, some: Data
     ) -> tuple[Case, ...]:
         """Every remedy, on all that the proofs do not need."""
-        patient, cases = Patient(self.network, self.data, basis, weak.free.median), []
+        patient, cases = Patient(self.network, self.data, basis, weak.free.median, self.frozen), []
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
@@ -228,6 +238,10 @@ class _Auditor:
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))
         return limit(self.data, some, weak.free.norms, None if weak.certified is None else weak.certified.lower)
+
+    def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
+        self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))
+        return evidence(self.network, self.data, some, weak, bound, self.plan.paired)
 
     def _tell(self, what: str) -> None:
         self.watch(Progress(min(1.0, self.budget.spent / self.budget.seconds), what))

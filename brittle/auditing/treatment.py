@@ -18,6 +18,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
+from brittle.training.base import FROZEN
 
 HELPS = 1.05  # a smaller gain is not worth naming
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
@@ -90,6 +91,7 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
     begun, judge = time.perf_counter(), judged_on(patient.data)
     before, after = patient.judged_accuracy, float("nan")
     try:
+        require(not (remedy.trains and patient.frozen), FROZEN)
         training = budget.grant(TRAINING_SHARE * budget.left)
         treated = remedy.apply(patient, rng, training).to(torch.float64)
         require(not budget.late, "the time was up before it was finished")

@@ -2,6 +2,7 @@
 
 import math
 
+from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
@@ -9,10 +10,15 @@ from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import median
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.vulnerability import Radii, Vulnerability
+from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
-SHORT = 0.5  # of the typical norm of an example: a shorter universal direction is adversarial
+DOUBTS = 0.05  # share of doubtful labels: clean data have fewer
+SETTLED = 0.25  # share of examples among others, at most: where it is more, labels do not follow the examples
+WEAK_MARGIN = 0.2  # of the median margin, that a tenth of the examples do not reach
+AS_GOOD = 0.7  # of the size at which one direction flips half of the examples: the median radius is at least that
+NEARLY_ALL = 0.8  # of what the data allow: training for the radius itself reaches .62 to .92
+SHOWN = 8  # rows that a sentence names
 ONE_STEP = 1.1  # a gradient step this close to the shortest flip is as good as it
 
 
@@ -28,26 +34,73 @@ def off_subspace_cost(weak: Vulnerability) -> float | None:
     return weak.on.median / weak.free.median
 
 
-def weaknesses(shape: Geometry, regime: TrainingRegime, weak: Vulnerability, reasons: Explanation) -> list[str]:
-    """Each in one sentence, the costliest first."""
-    found = []
-    cost = off_subspace_cost(weak)
-    if cost is not None and cost >= COSTLY:
-        found.append(_off_subspace(cost, shape, weak, reasons))
-    if universal := _universal(weak):
-        found.append(universal)
+def weaknesses(
+    shape: Geometry,
+    regime: TrainingRegime,
+    weak: Vulnerability,
+    reasons: Explanation,
+    tells: Evidence,
+    limit: Limit | None,
+) -> list[str]:
+    """Each in one sentence: what lies in the data first, then in training, and last what most trained networks have."""
+    found = (
+        _doubtful_labels(tells),
+        _off_subspace(shape, weak, reasons),
+        _stopped_early(tells, regime),
+        _lazy(regime, weak),
+        "" if little_is_left(limit) else _universal(weak, tells),
+        _kkt(regime),
+    )
+    return [sentence for sentence in found if sentence]
+
+
+def little_is_left(limit: Limit | None) -> bool:
+    """Whether the network uses nearly all that the data allow."""
+    return limit is not None and limit.share >= NEARLY_ALL
+
+
+def _doubtful_labels(tells: Evidence) -> str:
+    share = tells.doubtful_share
+    if share < DOUBTS or tells.unsettled > SETTLED:
+        return ""
+    shown = ", ".join(map(str, tells.doubtful[:SHOWN].tolist())) + (", ..." if len(tells.doubtful) > SHOWN else "")
+    gain = tells.allowed_gain
+    allowed = "" if gain is None else f" Without them the data would allow {gain:.2f} times the median radius."
+    return (
+        f"Doubtful labels: {share:.0%} of the training examples (rows {shown}) have nearest neighbours that agree "
+        f"on another class.{allowed}"
+    )
+
+
+def _stopped_early(tells: Evidence, regime: TrainingRegime) -> str:
+    if tells.weakest_margins is None or tells.weakest_margins > WEAK_MARGIN:
+        return ""
+    return (
+        f"Training stopped early: a tenth of the training examples have less than "
+        f"{max(0.0, tells.weakest_margins):.0%} of the median margin, at an accuracy of {regime.accuracy:.1%}."
+    )
+
+
+def _lazy(regime: TrainingRegime, weak: Vulnerability) -> str:
     step, shortest = weak.gradient_step, weak.free
-    if regime.name == "lazy" and complete(step, shortest) and step.median <= ONE_STEP * shortest.median:
-        found.append(
-            f"A single gradient step of length {step.median:.3g} flips the median example, as in the lazy regime: "
-            f"training moved the first layer by {regime.relative_move:.1%}."
-        )
-    if regime.name == "kkt":
-        found.append("The network is at a KKT point of the max-margin problem, which one direction is known to flip.")
-    return found
+    if regime.name != "lazy" or not complete(step, shortest) or step.median > ONE_STEP * shortest.median:
+        return ""
+    return (
+        f"Lazy training: a single gradient step of length {step.median:.3g} flips the median example, and training "
+        f"moved the first layer by {regime.relative_move:.1%} of its initial size only."
+    )
 
 
-def _off_subspace(cost: float, shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
+def _kkt(regime: TrainingRegime) -> str:
+    if regime.name != "kkt":
+        return ""
+    return "The network is at a KKT point of the max-margin problem, which one direction is known to flip."
+
+
+def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
+    cost = off_subspace_cost(weak)
+    if cost is None or cost < COSTLY:
+        return ""
     assert weak.on is not None
     untouched = reasons.initial_share_of_weights_off
     origin = "" if untouched is None else f" {untouched:.0%} of these weights are still their initial values."
@@ -58,15 +111,23 @@ def _off_subspace(cost: float, shape: Geometry, weak: Vulnerability, reasons: Ex
     )
 
 
-def _universal(weak: Vulnerability) -> str:
-    shortest = min(weak.universal, key=lambda one: one.smallest)
-    if not shortest.smallest < SHORT * weak.norm_of_examples:
+def _universal(weak: Vulnerability, tells: Evidence) -> str:
+    if tells.one_direction is None or tells.one_direction < AS_GOOD:
         return ""
-    share = shortest.smallest / weak.norm_of_examples
+    best = min(weak.universal, key=lambda one: one.half)
+    toward = tells.toward_rivals
+    where = "" if toward is None else f" Flips have a cosine of {toward:.2f} with the way to the nearest other class."
     return (
-        f"One direction (from the {shortest.name}) flips every audited example at size {shortest.smallest:.3g}, "
-        f"{share:.0%} of the typical norm {weak.norm_of_examples:.3g}."
+        f"One direction (from the {best.name}) flips half of the audited examples at size {best.half:.3g}, "
+        f"{1 / tells.one_direction:.2f} times the median radius{_all(best, weak)}.{where}"
     )
+
+
+def _all(best: OneDirection, weak: Vulnerability) -> str:
+    """Where it flips every example."""
+    if not best.smallest < math.inf:
+        return ""
+    return f", and every one at {best.smallest:.3g}, {best.smallest / weak.norm_of_examples:.0%} of the typical norm"
 
 
 def written(
@@ -74,7 +135,13 @@ def written(
 ) -> str:
     """One paragraph: how far from flipping, why, and what helps most; `partial` where the hard stop cut it short."""
     hasty = "The time was up before all of it was done: this verdict is not reproducible at this budget."
-    parts = (_how_far(weak), _allowed(limit), _why(weak, named), _what_helps(treatments), hasty if partial else "")
+    parts = (
+        _how_far(weak),
+        _allowed(limit),
+        _why(weak, limit, named),
+        _what_helps(treatments),
+        hasty if partial else "",
+    )
     return " ".join(part for part in parts if part)
 
 
@@ -123,7 +190,9 @@ def _proved(certified: Certified | None, free: Radii) -> str:
     )
 
 
-def _why(weak: Vulnerability, named: list[str]) -> str:
+def _why(weak: Vulnerability, limit: Limit | None, named: list[str]) -> str:
+    if little_is_left(limit) and not named:
+        return "Little is left to gain."
     sentences = list(named)
     cost = off_subspace_cost(weak)
     if cost is not None and cost < COSTLY:

@@ -23,6 +23,13 @@ from brittle.training.stops import UNTIL, LogLoss, Stop
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
+FROZEN = "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+
+
+def frozen(model: Model) -> bool:
+    """Whether it is a module that says of all of its parameters that they are not trained."""
+    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
+    return len(parameters) > 0 and not any(each.requires_grad for each in parameters)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +123,7 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
+        require(not frozen(network), FROZEN)
         network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network

@@ -2,8 +2,8 @@
 
 Two examples of different classes at distance d cannot both be farther than d/2 from a boundary between them, so ρ_i,
 half the distance of x_i to the nearest example of another class, is what the data allow. A run asks for κρ_i with κ
-growing from what the network has to a target, in the coordinates of `NormalForm`, by Adam in units of each tensor. Of
-the networks met on the way the last that is accurate enough is where the step size begins to fall.
+growing from what the network has to a target, in the coordinates of its `Form`, by Adam in units of each tensor. Of the
+networks met on the way the last that is accurate enough is where the step size begins to fall.
 """
 
 import math
@@ -16,16 +16,15 @@ from torch import Generator, Tensor
 from torch.func import functional_call
 
 from brittle.common.ending import Ending
-from brittle.common.errors import require, require_between, require_positive, required
+from brittle.common.errors import InputError, require, require_between, require_positive, required
 from brittle.common.parts import option
 from brittle.geometry import nearest_rivals
 from brittle.networks.base import Network
-from brittle.networks.deep import as_layered
 from brittle.settings.base import Data
 from brittle.training.base import Regime
 from brittle.training.descent import Batches
 from brittle.training.losses import Logistic
-from brittle.training.normal_form import NormalForm
+from brittle.training.normal_form import Form, form_of
 from brittle.training.objective import ModuleObjective, margins_of
 from brittle.training.options import BATCH, TRAINED_BIASES
 from brittle.training.run import Ended, Run
@@ -38,6 +37,8 @@ SNAPSHOTS = 8
 LOWEST, HIGHEST = 0.5, 2.0  # ρ in medians
 FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.99
 TINY = 1e-12
+TOGETHER = 1e-6  # of the size of an example: closer ones are the same in single precision
+SHOWN = 5  # pairs that a message names
 
 
 @dataclass(frozen=True)
@@ -69,34 +70,32 @@ class Guarded(Regime):
         return steps[0]
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
-        layered = as_layered(network, self.name)
         rng = required(rng, f"{self.name} draws batches at random: give it a torch.Generator")
-        form = NormalForm.of(layered, data, rng)
+        some = network.accuracy(data.X, data.y) > 0
+        require(some, f"the network misclassifies all {len(data)} examples: train it first, or look at the labels")
+        form = form_of(network, data, rng)
         return self.guarded(form, data, Batches(len(data), min(self.batch, len(data)), rng))
 
     @abstractmethod
-    def guarded(self, form: NormalForm, data: Data, batches: Batches) -> "GuardedRun":
+    def guarded(self, form: Form, data: Data, batches: Batches) -> "GuardedRun":
         """The run at its start."""
 
 
 class GuardedObjective(ModuleObjective):
-    """θ of the normal form; networks are given back in the old coordinates."""
+    """θ of the form; networks are given back in the old coordinates."""
 
-    def __init__(self, form: NormalForm, data: Data, biases: bool | None = None) -> None:
+    def __init__(self, form: Form, data: Data, biases: bool | None = None) -> None:
         super().__init__(form.network, Data(form.X, data.y), biases=True)
         self.form, self.moving = form, self._moving(biases)
 
     def _moving(self, biases: bool | None) -> Tensor:
         """1 for every entry of θ that is trained: biases of a layer that has none stay zero, unless asked for."""
-        parts = self.parameters(self.start).items()
-        fixed = [
-            name.endswith("bias") and (not biases if biases is not None else not value.any()) for name, value in parts
-        ]
+        parts = self.parameters(self.start).values()
+        fixed = [each.ndim < 2 and (not biases if biases is not None else not each.any()) for each in parts]
         return torch.cat([torch.full((size,), float(not each)) for size, each in zip(self.sizes, fixed, strict=True)])
 
     def network(self, theta: Tensor) -> Network:
-        trained = super().network(theta)
-        return self.form.back(as_layered(trained, "this training"))
+        return self.form.back(super().network(theta))
 
     def logits_at(self, theta: Tensor, points: Tensor) -> Tensor:
         """At any points, (n,) or (n, C)."""
@@ -117,23 +116,41 @@ class GuardedObjective(ModuleObjective):
 
     @property
     def sizes_of_parameters(self) -> Tensor:
-        """The unit in which every entry of θ moves: the root mean square of its weights, for biases of the first layer
-        times that of an input."""
-        weights = [values for name, values in self.parameters(self.start).items() if name.endswith("weight")]
-        units = [float(values.square().mean().sqrt()) for values in weights]
-        entry = float(self.X.square().mean().sqrt())
-        biases = [units[0] * max(entry, 1e-3), *units[1:]]
-        sizes = [size for pair in zip(units, biases, strict=True) for size in pair]
+        """The unit in which every entry of θ moves: the root mean square of its matrix or of the last one before it,
+        for biases of the first layer times that of an input; that of a vector before them all, or 1 if it is zero."""
+        entry, matrices, sizes = max(_rms(self.X), 1e-3), list[float](), list[float]()
+        for values in self.parameters(self.start).values():
+            if values.ndim > 1:
+                matrices.append(_rms(values))
+                sizes.append(matrices[-1])
+            elif matrices:
+                sizes.append(matrices[-1] * (entry if len(matrices) == 1 else 1.0))
+            else:
+                sizes.append(_rms(values) or 1.0)
         moves = torch.cat([torch.full((count,), size) for count, size in zip(self.sizes, sizes, strict=True)])
         return moves * self.moving
+
+
+def _rms(values: Tensor) -> float:
+    return float(values.square().mean().sqrt())
 
 
 def attainable(objective: GuardedObjective) -> tuple[Tensor, Tensor]:
     """ρ of every example, within bounds so that no example counts for nothing or for all, and its nearest rival."""
     distances, rivals = nearest_rivals(objective.X, objective.y)
+    require_apart(distances, rivals, _rms(objective.X) * objective.X.shape[1] ** 0.5)
     middle = float(distances.median())
-    require(middle > 0, "half of the examples coincide with one of another class: no network can tell them apart")
     return 0.5 * distances.clamp(LOWEST * middle, HIGHEST * middle), rivals
+
+
+def require_apart(distances: Tensor, rivals: Tensor, size: float) -> None:
+    """Raise where examples of a typical length `size` coincide with their nearest rivals."""
+    same = (distances <= TOGETHER * size).nonzero()[:, 0].tolist()
+    if same:
+        pairs = sorted({tuple(sorted((row, int(rivals[row])))) for row in same})
+        shown = ", ".join(f"{first} and {second}" for first, second in pairs[:SHOWN])
+        more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
+        raise InputError(f"rows {shown}{more} are the same example with two labels: keep one of each")
 
 
 class GuardedRun(Run):
@@ -145,7 +162,7 @@ class GuardedRun(Run):
 
     objective: GuardedObjective
 
-    def __init__(self, form: NormalForm, data: Data, regime: Guarded, batches: Batches) -> None:
+    def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
         super().__init__(GuardedObjective(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.length = regime.length
@@ -203,7 +220,7 @@ class GuardedRun(Run):
 
     def look(self, recorded: bool) -> Look:
         def norm() -> float:
-            return math.sqrt(float(as_layered(self.network(), "this training").squared_norm))
+            return math.sqrt(sum(float(each.detach().square().sum()) for each in self.network().module().parameters()))
 
         return replace(super().look(recorded), theta_norm=norm)
 

@@ -1,7 +1,7 @@
 """Adversarial training within what the data allow: PGD examples with ‖δ_i‖ ≤ κρ_i, by their own loss or by TRADES'.
 
 One ε for all examples asks the impossible of those that have a close rival; ε_i = κρ_i does not. Margins are measured
-in units of the median ρ, so that the logistic loss sees numbers near 1.
+in units of the median ρ times their slope at the start, so that the logistic loss sees numbers near 1.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from brittle.geometry import into_ball, unit_rows
 from brittle.settings.base import Data
 from brittle.training.descent import Batches
 from brittle.training.guarded import Guarded, GuardedRun, attainable
-from brittle.training.normal_form import NormalForm
+from brittle.training.normal_form import Form
 from brittle.training.objective import margins_of
 
 LONG = 2.5  # the way that the steps of PGD can go, in radii of the ball
@@ -40,7 +40,7 @@ class LimitedPGD(Guarded):
         default=None, metadata=option("Weight of TRADES' divergence; its loss only if given.", check=require_positive)
     )
 
-    def guarded(self, form: NormalForm, data: Data, batches: Batches) -> GuardedRun:
+    def guarded(self, form: Form, data: Data, batches: Batches) -> GuardedRun:
         return LimitedRun(form, data, self, batches)
 
 
@@ -49,10 +49,10 @@ class LimitedRun(GuardedRun):
 
     regime: LimitedPGD
 
-    def __init__(self, form: NormalForm, data: Data, regime: LimitedPGD, batches: Batches) -> None:
+    def __init__(self, form: Form, data: Data, regime: LimitedPGD, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
         self.limits, _ = attainable(self.objective)
-        self.unit = float(self.limits.median())
+        self.unit = float(self.limits.median()) * form.slope
 
     def share(self, rows: Tensor) -> float:
         """The margin over its slope at the example: what the radius is about where the network is linear."""
@@ -103,5 +103,5 @@ class LimitedRun(GuardedRun):
         """Of every class, (n, C); of one logit for and against."""
         logits = self.objective.logits_at(theta, points) / self.unit
         if logits.ndim == 1 or logits.shape[1] == 1:
-            logits = torch.stack([torch.zeros(len(points)), logits.reshape(len(points))], 1)
+            logits = torch.stack([logits.new_zeros(len(points)), logits.reshape(len(points))], 1)
         return functional.log_softmax(logits, dim=1)

@@ -20,7 +20,7 @@ from brittle.geometry import into_ball
 from brittle.settings.base import Data
 from brittle.training.descent import Batches
 from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun, attainable
-from brittle.training.normal_form import NormalForm
+from brittle.training.normal_form import Form
 
 CUT = 3.0  # longest δ, in ρ
 OFF = 0.05  # a point whose distance from the boundary is more than this share of ‖δ‖ is none of it
@@ -34,7 +34,7 @@ class MaximumRadius(Guarded):
 
     name: ClassVar = "maximum-radius"
 
-    def guarded(self, form: NormalForm, data: Data, batches: Batches) -> GuardedRun:
+    def guarded(self, form: Form, data: Data, batches: Batches) -> GuardedRun:
         return MaximumRadiusRun(form, data, self, batches)
 
 
@@ -87,7 +87,7 @@ def radii(delta: Tensor, margins: Tensor, gradients: Tensor) -> tuple[Tensor, Te
 class MaximumRadiusRun(GuardedRun):
     """With δ of every example."""
 
-    def __init__(self, form: NormalForm, data: Data, regime: Guarded, batches: Batches) -> None:
+    def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
         self.boundary, everything = Boundary.of(self.objective), torch.arange(len(data))
         self.delta = self.boundary.shortest(self.theta, everything, self.boundary.starts(everything), FIRST)

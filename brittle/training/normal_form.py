@@ -1,13 +1,16 @@
-"""A layered network and its data in coordinates in which all of its parameters have sizes that compare.
+"""A network and its data in the coordinates in which it is trained on.
 
-x = unit · B x' with B an orthonormal basis of the data's span, turned at random: no coordinate is a principal
-direction, on the small ones of which Adam would overfit, and weights off the span, which no example sees, are gone. The
-layers have one Frobenius norm, and outputs are divided by the `gain`, so that the median slope of a margin is 1.
+Those of a layered network are such that all of its parameters have sizes that compare: x = unit · B x' with B an
+orthonormal basis of the data's span, turned at random: no coordinate is a principal direction, on the small ones of
+which Adam would overfit, and weights off the span, which no example sees, are gone. The layers have one Frobenius norm,
+and outputs are divided by the `gain`, so that the median slope of a margin is 1.
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import torch
 from torch import Generator, Tensor
@@ -15,7 +18,9 @@ from torch import Generator, Tensor
 from brittle.common.errors import require
 from brittle.geometry import Basis
 from brittle.networks.affine import Affine, Dense
-from brittle.networks.deep import Deep
+from brittle.networks.base import Network
+from brittle.networks.deep import Deep, as_layered
+from brittle.networks.folded import Folded
 from brittle.networks.layered import Layered
 from brittle.settings.base import Data
 
@@ -23,13 +28,37 @@ PRECISION = torch.float32
 
 
 @dataclass(frozen=True, eq=False)
-class NormalForm:
-    """`network` and `X` (n, r) in the new coordinates; `basis` (columns, r) is None where the first layer is not dense,
-    whose inputs keep their places."""
+class Form(ABC):
+    """The `original`, and the `network` and examples `X` (n, r) as they are trained; `slope` is the median ‖∇ₓm‖."""
+
+    original: Network
+    network: Network
+    X: Tensor
+    slope: float
+
+    @abstractmethod
+    def back(self, trained: Network) -> Network:
+        """The trained network in the old coordinates."""
+
+
+@dataclass(frozen=True, eq=False)
+class OwnForm(Form):
+    """The network as it is: a module of its own, or one that was folded and is trained as it came."""
+
+    @classmethod
+    def of(cls, network: Network, data: Data) -> "OwnForm":
+        return cls(network, network, data.X.to(network.dtype), median_slope(network.margin_gradients(data.X, data.y)))
+
+    def back(self, trained: Network) -> Network:
+        return trained
+
+
+@dataclass(frozen=True, eq=False)
+class NormalForm(Form):
+    """`basis` (columns, r) is None where the first layer is not dense, whose inputs keep their places."""
 
     original: Layered
     network: Deep
-    X: Tensor
     basis: Tensor | None
     unit: float
     gain: float
@@ -45,20 +74,35 @@ class NormalForm:
         X = X / unit
         first, *others = (layer.to(torch.float64) for layer in network.layers)
         inner = Deep((_taking(first, basis, unit), *others))
-        slopes = inner.margin_gradients(X, data.y).norm(dim=1)
-        gain = float(slopes.median())
-        require(gain > 0, "the network's margin does not change near half of the examples: train it first")
+        gain = median_slope(inner.margin_gradients(X, data.y))
         layers = balanced([*inner.layers[:-1], scaled(inner.layers[-1], 1 / gain, 1 / gain)])
-        return cls(network, Deep(tuple(layers)).to(PRECISION), X.to(PRECISION), basis, unit, gain)
+        return cls(network, Deep(tuple(layers)).to(PRECISION), X.to(PRECISION), 1.0, basis, unit, gain)
 
-    def back(self, trained: Layered) -> Layered:
-        """The trained network in the old coordinates."""
-        first, *others, last = (layer.to(torch.float64) for layer in trained.layers)
+    def back(self, trained: Network) -> Layered:
+        given = as_layered(trained, "this training").layers
+        first, *others, last = (layer.to(torch.float64) for layer in given)
         first = scaled(first, 1 / self.unit, 1.0)
         if self.basis is not None:
             first = Dense(first.matrix @ self.basis.T, first.offset)
         layers = [first, *others, scaled(last, self.gain, self.gain)]
         return self.original.moved([layer.to(self.original.dtype) for layer in layers])
+
+
+def form_of(network: Network, data: Data, rng: Generator) -> Form:
+    """The normal form where there is one."""
+    return NormalForm.of(network, data, rng) if has_normal_form(network) else OwnForm.of(network, data)
+
+
+def has_normal_form(network: Network) -> TypeGuard[Layered]:
+    """Whether it is made of layers each of which has its own numbers."""
+    return isinstance(network, Layered) and not isinstance(network, Folded)
+
+
+def median_slope(gradients: Tensor) -> float:
+    """The median length of the margins' gradients (n, r)."""
+    median = float(gradients.norm(dim=1).median())
+    require(median > 0, "the network's margin does not change near half of the examples: train it first")
+    return median
 
 
 def _turned(span: Basis, rng: Generator) -> Tensor:

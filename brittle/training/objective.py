@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from brittle.common.errors import require
 from brittle.networks.base import Network
 from brittle.networks.deep import as_layered
 from brittle.networks.two_layer import TwoLayer
@@ -178,6 +179,7 @@ class ModuleObjective(Objective):
         self.y = data.y.to(network.dtype) if network.classes == 1 else data.y
         self.examples, self.chunk = len(data), min(len(data), 4096)
         named = [(name, p) for name, p in self.module.named_parameters() if p.requires_grad]
+        require(len(named) > 0, "the module has no parameters: there is nothing to train")
         self.shapes = {name: p.shape for name, p in named}
         self.sizes = [p.numel() for _, p in named]
         self.start = torch.cat([p.detach().reshape(-1) for _, p in named])

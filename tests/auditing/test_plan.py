@@ -24,7 +24,7 @@ from brittle.networks import Convolution, Deep, Dense, Network, PyTorch
 from brittle.settings import Data
 from brittle.training import Descent, Steps
 
-REMEDIES = (AdversarialTraining(rounds=12), "smaller-initialisation", "remove-off-subspace")
+REMEDIES = (AdversarialTraining(steps=60, inner_steps=3), "smaller-initialisation", "remove-off-subspace")
 
 
 @pytest.fixture(scope="module")

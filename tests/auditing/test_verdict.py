@@ -1,13 +1,21 @@
 """Sentences say on how many examples they rest, compare the same examples, and conclude nothing from a part of them."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import pytest
 import torch
 
+from brittle.auditing.evidence import Evidence, evidence
+from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
+from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import median, median_interval
-from brittle.auditing.verdict import _how_far, off_subspace_cost, written
-from brittle.auditing.vulnerability import Radii, Vulnerability
+from brittle.auditing.verdict import _how_far, off_subspace_cost, weaknesses, written
+from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
+from brittle.geometry import nearest_rivals
+from brittle.networks import TwoLayer
+from brittle.settings import Data
 
 
 def tensor(*values: float) -> torch.Tensor:
@@ -54,3 +62,100 @@ def test_a_verdict_that_the_clock_cut_short_says_so():
 
 def test_the_median_is_the_lower_middle():
     assert median(tensor(1, 2, 3, 4)) == 2
+
+
+def tells(**measures) -> Evidence:
+    nothing = {
+        "doubtful": torch.arange(0),
+        "compared": 100,
+        "unsettled": 0.1,
+        "allowed_gain": None,
+        "weakest_margins": 0.5,
+    }
+    return Evidence(**(nothing | {"one_direction": None, "toward_rivals": None} | measures))
+
+
+REGIME = TrainingRegime("lazy", "", 0.9, 0.1, 1.0, 0.5, 0.1, 1.0, 0.04, 0.01, None, None)
+
+
+def allowed(share: float) -> Limit:
+    return Limit(tensor(1), torch.zeros(1).long(), 1.0, 1.0, share, None)
+
+
+def causes(
+    evidence: Evidence, regime: TrainingRegime = REGIME, slow: float = 1.0, share: float = 0.5, **parts
+) -> list[str]:
+    subject = replace(weak(radii(1, 2, 3), **parts), gradient_step=radii(slow, 2 * slow, 3 * slow))
+    half = OneDirection("gradients", 5.0, 2.2, tensor(0, 5), tensor(0, 1))
+    shape = SimpleNamespace(rank=2, columns=5, codimension=3)
+    reasons = SimpleNamespace(initial_share_of_weights_off=1.0)
+    return weaknesses(shape, regime, replace(subject, universal=(half,)), reasons, evidence, allowed(share))
+
+
+def test_every_cause_is_named_with_its_number_and_the_more_specific_first():
+    everything = tells(
+        doubtful=torch.arange(7), allowed_gain=1.8, weakest_margins=0.1, one_direction=2 / 2.2, toward_rivals=0.25
+    )
+    assert causes(everything, on=radii(2, 4, 6)) == [
+        "Doubtful labels: 7% of the training examples (rows 0, 1, 2, 3, 4, 5, 6) have nearest neighbours that agree on "
+        "another class. Without them the data would allow 1.80 times the median radius.",
+        "Off-subspace weights: the data span 2 of 5 dimensions, and what the first layer does in the other 3 lowers "
+        "the median radius from 4 to 2, a factor of 2.00. 100% of these weights are still their initial values.",
+        "Training stopped early: a tenth of the training examples have less than 10% of the median margin, at an "
+        "accuracy of 90.0%.",
+        "Lazy training: a single gradient step of length 2 flips the median example, and training moved the first "
+        "layer by 4.0% of its initial size only.",
+        "One direction (from the gradients) flips half of the audited examples at size 2.2, 1.10 times the median "
+        "radius, and every one at 5, 50% of the typical norm. Flips have a cosine of 0.25 with the way to the "
+        "nearest other class.",
+    ]
+
+
+def test_no_cause_is_named_without_its_evidence():
+    rich = replace(REGIME, name="rich")
+    assert causes(tells(), rich) == []
+    assert causes(tells(doubtful=torch.arange(4)), rich) == []  # as many as clean data have
+    assert (
+        causes(tells(doubtful=torch.arange(20), unsettled=0.5), rich) == []
+    )  # labels that follow nothing are not doubtful
+    assert causes(tells(one_direction=0.6), rich) == []
+    assert causes(tells(), REGIME, slow=1.2) == []  # lazy, and one step is not as good as the shortest flip
+    assert len(causes(tells())) == 1
+
+
+def test_where_little_is_left_one_direction_is_no_cause():
+    rich, aligned = replace(REGIME, name="rich"), tells(one_direction=0.9)
+    assert len(causes(aligned, rich, share=0.7)) == 1
+    assert causes(aligned, rich, share=0.85) == []
+    subject = weak(radii(1, 2, 3), radii(1, 2, 3))
+    assert "allow, half" in written(subject, allowed(0.85), (), [], partial=False)
+    assert "Little is left to gain." in written(subject, allowed(0.85), (), [], partial=False)
+    assert "Little is left" not in written(subject, allowed(0.7), (), [], partial=False)
+
+
+def test_evidence_of_an_example_by_hand():
+    """Two groups far apart on a line, with one label turned round, and a threshold between them."""
+    X = torch.cat([torch.arange(10.0), 100 + torch.arange(10.0)])[:, None].double()
+    y = torch.cat([-torch.ones(10), torch.ones(10)]).double()
+    y[4] = 1
+    data = Data(X, y)
+    both = torch.tensor([[1.0], [-1.0]]).double()
+    line = TwoLayer(both, torch.zeros(2).double(), both[:, 0], torch.tensor(-50.0).double())
+    norms = (X[:, 0] - 50).abs()
+    flips = (50 - X) * torch.where(torch.arange(20) == 4, 0.0, 1.0)[:, None].double()
+    half = OneDirection("gradients", 50.0, 60.0, tensor(0, 1), tensor(0, 1))
+    subject = replace(weak(Radii.of(torch.where(torch.arange(20) == 4, 0.0, norms), 20)), universal=(half,))
+    subject = replace(subject, perturbations=flips)
+    distances, rivals = nearest_rivals(X, y)
+    bound = SimpleNamespace(rivals=rivals)
+    found = evidence(line, data, data, subject, bound, 20)
+    assert (found.doubtful.tolist(), found.doubtful_share, found.unsettled) == ([4], 0.05, 0.05)
+    clean = torch.cat([100 - torch.arange(10.0)[torch.arange(10) != 4], 91 + torch.arange(10.0)]).double()
+    assert found.allowed_gain == pytest.approx(float(clean.median() / distances.median()))
+    margins = torch.where(torch.arange(20) == 4, -1.0, 1.0) * norms
+    assert found.weakest_margins == pytest.approx(float(margins.sort().values[2] / margins.median()))
+    assert found.one_direction == pytest.approx(subject.free.median / 60)
+    ways = (X[rivals] - X)[:, 0].sign() * flips[:, 0].sign()
+    assert found.toward_rivals == pytest.approx(float(ways[ways != 0].mean()))
+    alone = evidence(line, data.take(torch.arange(1)), data, subject, None, 20)
+    assert (alone.doubtful_share, alone.allowed_gain, alone.toward_rivals) == (0, None, None)

@@ -10,10 +10,11 @@ from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual
 from brittle.common.errors import InputError
 from brittle.geometry import nearest_rivals
-from brittle.networks import Adapter, Deep, PyTorch, TwoLayer
+from brittle.networks import Adapter, Deep, PyTorch, TwoLayer, as_network
 from brittle.networks.affine import Convolution, Dense
+from brittle.networks.folded import Folded
 from brittle.settings import Clusters, Data, Sphere, Subspace
-from brittle.training import Ending, Flow, Logistic, LogLoss, MaximumRadius, Steps, Time
+from brittle.training import Descent, Ending, Flow, LimitedPGD, Logistic, LogLoss, MaximumRadius, Steps, Time
 from brittle.training.descent import Batches
 from brittle.training.guarded import GuardedObjective
 from brittle.training.maximum_radius import Boundary, MaximumRadiusRun
@@ -176,12 +177,75 @@ def test_bad_input_is_one_line(sphere):
     with pytest.raises(InputError, match="there is no other class"):
         MaximumRadius().train(network, Data(data.X, torch.ones(24)), generator())
     twice = Data(torch.cat([data.X, data.X]), torch.cat([torch.ones(24), -torch.ones(24)]))
-    with pytest.raises(InputError, match="half of the examples coincide"):
+    with pytest.raises(InputError, match=r"rows 0 and 24, 1 and 25, .* and 19 more pairs are the same"):
         MaximumRadius().train(network, twice, generator())
+    once = Data(torch.cat([data.X, data.X[5:6]]), torch.cat([data.y, -data.y[5:6]]))
+    with pytest.raises(InputError, match="rows 5 and 24 are the same example with two labels"):
+        MaximumRadius().train(network, once, generator())
+    with pytest.raises(InputError, match="misclassifies all 24 examples"):
+        MaximumRadius().train(network, Data(data.X, -data.y), generator())
     with pytest.raises(InputError, match="needs one number of steps"):
         MaximumRadius(until=Time(1.0)).train(network, data, generator())
     with pytest.raises(InputError, match=r"give it a torch\.Generator"):
         MaximumRadius().train(network, data)
-    smooth = Adapter(nn.Sequential(nn.Linear(30, 4), nn.GELU(), nn.Linear(4, 1)).double())
-    with pytest.raises(InputError, match="maximum-radius"):
-        MaximumRadius().train(smooth, data, generator())
+
+
+def test_what_cannot_be_trained_says_so(sphere):
+    _, data = sphere
+    frozen = nn.Sequential(nn.Linear(30, 4), nn.ReLU(), nn.Linear(4, 1)).double().requires_grad_(False)
+    for regime in (MaximumRadius(), LimitedPGD(), Flow()):
+        with pytest.raises(InputError, match="every parameter of the module is frozen"):
+            regime.train(frozen, data, generator())
+    empty = Adapter(Cosine(draw(30)), shape=(30,))
+    for regime in (MaximumRadius(), LimitedPGD(), Descent()):
+        with pytest.raises(InputError, match="the module has no parameters"):
+            regime.train(empty, data, generator())
+
+
+class Cosine(nn.Module):
+    """A smooth function of x along a direction, without parameters."""
+
+    def __init__(self, direction):
+        super().__init__()
+        self.register_buffer("direction", direction)
+
+    def forward(self, X):
+        return torch.cos(X @ self.direction)
+
+
+@pytest.mark.parametrize("regime", [MaximumRadius(until=Steps(100)), LimitedPGD(until=Steps(100), target=0.7)])
+def test_a_module_of_any_kind_is_trained_as_it_is(regime, sphere):
+    """Smooth, and normalised in between."""
+    _, data = sphere
+    torch.manual_seed(0)
+    inner = nn.Sequential(nn.Linear(30, 20), nn.LayerNorm(20), nn.GELU(), nn.Linear(20, 1)).double()
+    module = Flow(until=LogLoss(-3.0), loss=Logistic()).train(inner, data).network
+    assert isinstance(module, Adapter)
+    training, few = regime.train(module, data, generator()), data.take(torch.arange(9))
+    before, after = (MinimumNorm().run(each, few).norms.median() for each in (module, training.network))
+    assert isinstance(training.network, Adapter)
+    assert [tuple(each.shape) for each in training.network.arrays.values()] == [
+        tuple(each.shape) for each in module.arrays.values()
+    ]
+    assert training.accuracy == 1
+    assert float(after) > 1.1 * float(before)
+
+
+def test_a_folded_network_keeps_its_form():
+    """Its kernel stays shared, its maximum and its normalisation what they are."""
+    torch.manual_seed(1)
+    inner = nn.Sequential(
+        nn.Conv2d(1, 4, 2), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2, 1), nn.Flatten(), nn.Linear(16, 1)
+    )
+    pictures = Data(draw(20, 16), torch.ones(20).double().index_fill(0, torch.arange(0, 20, 2), -1))
+    given = as_network(inner.double().eval(), shape=(1, 4, 4))
+    network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(given, pictures).network
+    assert isinstance(network, Folded)
+    training = MaximumRadius(until=Steps(100)).train(network, pictures, generator())
+    assert isinstance(training.network, Folded)
+    assert {name: each.shape for name, each in training.network.graph.constants.items()} == {
+        name: each.shape for name, each in network.graph.constants.items()
+    }
+    before, after = (MinimumNorm().run(each, pictures).norms.median() for each in (network, training.network))
+    assert training.accuracy == 1
+    assert float(after) > 1.1 * float(before)

@@ -1,0 +1,80 @@
+"""Remedies on bad input: one line each, and the network stays as it was."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import nn
+
+import brittle as bt
+from brittle.auditing.remedies import AdversarialTraining, RadiusTraining, Trades
+from brittle.auditing.verdict import written
+from brittle.networks import Adapter, PyTorch
+from brittle.settings import Data
+from brittle.training import Descent, Steps
+
+TRAINED_ON = (AdversarialTraining(steps=10, inner_steps=2), Trades(steps=10, inner_steps=2), RadiusTraining(steps=10))
+EVERY = (*TRAINED_ON, "remove-off-subspace", "smaller-initialisation", "weight-decay", "robust-construction")
+
+
+@pytest.fixture(scope="module")
+def subject():
+    rng = torch.Generator().manual_seed(0)
+    X = torch.randn(12, 4, generator=rng, dtype=torch.float64)
+    data = Data(X, X[:, 0].sign())
+    return Descent(until=Steps(200), rate=0.5).train(PyTorch().draw(4, 6, rng), data).network, data
+
+
+BAD = {
+    "one class": (lambda data: Data(data.X, torch.ones(12).double()), "all 12 examples have the label 1"),
+    "two labels": (
+        lambda data: Data(torch.cat([data.X, data.X[3:4]]), torch.cat([data.y, -data.y[3:4]])),
+        "rows 3 and 12 are the same example with two labels",
+    ),
+    "wrong everywhere": (lambda data: Data(data.X, -data.y), "the network misclassifies all 12 examples"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_data_that_nothing_can_be_learned_from(name, subject):
+    network, data = subject
+    change, reason = BAD[name]
+    before = {key: value.clone() for key, value in network.arrays.items()}
+    found = bt.audit(network, change(data), budget=3.0, examples=6, remedies=EVERY)
+    for treatment in found.remedies:
+        assert treatment.applied or (treatment.reason and "\n" not in treatment.reason)
+    for treatment in found.remedies[:3]:
+        assert (treatment.applied, treatment.network) == (False, None)
+        assert reason in treatment.reason
+    assert all(torch.equal(value, before[key]) for key, value in network.arrays.items())
+
+
+def test_without_held_out_examples_the_training_examples_judge(subject):
+    network, data = subject
+    found = bt.audit(network, data, budget=2.0, examples=6, remedies=RadiusTraining(steps=60, target=0.5))
+    (treatment,) = found.remedies
+    assert (treatment.applied, treatment.judged_on) == (True, "training")
+    assert treatment.accuracy_after == treatment.network.accuracy(data.X, data.y)
+    better = replace(treatment, radius_after=2 * treatment.radius_before)
+    assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], partial=False)
+
+
+class Fixed(nn.Module):
+    """A classifier without parameters."""
+
+    def forward(self, X):
+        return torch.tanh(X[:, 0])
+
+
+def test_a_module_that_cannot_be_trained(subject):
+    _, data = subject
+    frozen = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)).double().requires_grad_(False)
+    with torch.no_grad():
+        frozen[0].weight.copy_(torch.eye(3, 4))
+        frozen[2].weight.copy_(torch.eye(1, 3))
+    cases = {"every parameter of the module is frozen": frozen, "has no parameters": Adapter(Fixed(), shape=(4,))}
+    for reason, model in cases.items():
+        found = bt.audit(model, data, budget=2.0, examples=6, remedies=TRAINED_ON)
+        assert [treatment.applied for treatment in found.remedies] == [False] * 3
+        assert all(reason in treatment.reason for treatment in found.remedies)
+    assert not any(each.requires_grad for each in frozen.parameters())
