@@ -6,7 +6,7 @@ from torch import Tensor
 
 from brittle.common.result import Result
 from brittle.geometry import Basis
-from brittle.networks import Layered, Network
+from brittle.networks import Layered, Network, layered_or_none
 from brittle.settings import Data
 
 MOST_OF_IT = 0.9
@@ -31,7 +31,7 @@ class Explanation(Result):
 def explain(network: Network, data: Data, basis: Tensor | None, perturbations: Tensor | None) -> Explanation:
     """`basis` (columns, r) orthonormal and `perturbations` the smallest ones; None where they are not known."""
     gradients = network.margin_gradients(data.X, data.y).double()
-    layered = network if isinstance(network, Layered) else None
+    layered = layered_or_none(network)
     inside = basis is not None and basis.shape[1] < data.columns
     initial = _untouched(layered, data, basis) if layered and basis is not None and inside else (None, None)
     return Explanation(

@@ -9,7 +9,7 @@ import torch
 from brittle.auditing.instance import KKT_RESIDUAL, Audited
 from brittle.common.errors import required
 from brittle.common.result import Result
-from brittle.networks import Layered, TwoLayer
+from brittle.networks import Layered, TwoLayer, layered_or_none
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
 LAZY_MOVE = 0.1  # of the first layer's size, at most, and of the ReLUs on the data whose sign changed
@@ -42,7 +42,7 @@ def training_regime(instance: Audited) -> TrainingRegime:
     data, network = instance.data, required(instance.network, "a regime is that of a network: give one")
     margins = network.margins(data.X, data.y).double()
     smallest = float(margins.min())
-    layered = network if isinstance(network, Layered) else None
+    layered = layered_or_none(network)
     width = None if layered is None else layered.shape[1]
     move, relative = _moves(layered)
     constant = None if move is None or width is None else move * width**0.5

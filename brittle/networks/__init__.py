@@ -12,7 +12,7 @@ from brittle.networks.constructions import (
     orthogonal_kkt,
     smaller_norm,
 )
-from brittle.networks.deep import Deep, as_layered, as_two_layer
+from brittle.networks.deep import Deep, as_layered, as_two_layer, layered_or_none
 from brittle.networks.folded import Folded
 from brittle.networks.initialisation import Initialisation, Kaiming, Lazy, PyTorch, redrawn
 from brittle.networks.layered import Layered
@@ -47,6 +47,7 @@ __all__ = [
     "as_network",
     "as_two_layer",
     "clustered",
+    "layered_or_none",
     "linear_model",
     "load_network",
     "nearly_orthogonal",

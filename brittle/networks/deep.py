@@ -97,6 +97,11 @@ def simplest(network: Deep) -> TwoLayer | Deep:
     return network.as_two_layer() if network.depth == 2 and network.classes == 1 else network
 
 
+def layered_or_none(network: Network) -> Layered | None:
+    """The network itself where its layers are known."""
+    return network if isinstance(network, Layered) else None
+
+
 def as_layered(network: Network, about: str) -> Layered:
     """The network itself; `about` is what needs layers, and is said where there are none."""
     if isinstance(network, Layered):
