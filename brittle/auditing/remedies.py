@@ -199,11 +199,12 @@ class TrainedOn(Remedy):
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data, regime = patient.data, self.regime
-        budget.charge(self._preparing(data))
+        preparing = self._preparing(data)
         work = self.gradients * patient.costs_in_span.gradient(min(regime.batch, len(data)))
-        steps = min(self.steps, budget.steps(work))
+        steps = min(self.steps, int(max(0.0, budget.left - preparing) / work))
         enough = steps >= min(self.steps, FEWEST_STEPS)
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
+        budget.charge(preparing)
         until = (Steps(steps), Deadline(budget.deadline))
         training = replace(regime, until=until, lost_accuracy=TOLERANCE).train(patient.network, data, rng)
         budget.charge(training.steps * work)

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 import brittle as bt
-from brittle.auditing.remedies import AdversarialTraining, RadiusTraining, Trades
+from brittle.auditing.budget import Budget
+from brittle.auditing.remedies import AdversarialTraining, Patient, RadiusTraining, Trades
 from brittle.auditing.verdict import written
+from brittle.common.errors import InputError
 from brittle.networks import Adapter, PyTorch
 from brittle.settings import Data
 from brittle.training import Descent, Steps
@@ -78,3 +80,14 @@ def test_a_module_that_cannot_be_trained(subject):
         assert [treatment.applied for treatment in found.remedies] == [False] * 3
         assert all(reason in treatment.reason for treatment in found.remedies)
     assert not any(each.requires_grad for each in frozen.parameters())
+
+
+@pytest.mark.parametrize("remedy", [AdversarialTraining(), Trades(), RadiusTraining()], ids=lambda each: each.name)
+def test_what_cannot_be_afforded_costs_nothing(remedy, subject):
+    """The distances between all examples alone would be too dear."""
+    network, data = subject
+    many = Data(data.X.repeat(2000, 1), data.y.repeat(2000))
+    budget = Budget(0.05)
+    with pytest.raises(InputError, match="the budget affords 0 of its 800 steps"):
+        remedy.apply(Patient(network, many, None, 1.0), torch.Generator(), budget)
+    assert budget.spent == 0
