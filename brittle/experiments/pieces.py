@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.attacks import Attack
+from brittle.certificates import Certificate
 from brittle.common.errors import InputError
 from brittle.common.fingerprint import fingerprint
 from brittle.common.progress import Progress, Watch, silent
@@ -36,8 +38,10 @@ class PieceTask(Task):
 
     @classmethod
     def of(cls, piece: Piece) -> "PieceTask":
-        kind = type(piece)
-        return cls(kind.__name__, {"piece": fingerprint(piece)}, code_hash(kind.__module__), piece)
+        kind, values = type(piece), vars(piece).values()
+        parts = {type(value).__module__ for value in values if isinstance(value, Attack | Certificate)}  # perhaps yours
+        code = "-".join(code_hash(module) for module in (kind.__module__, *sorted(parts)))
+        return cls(kind.__name__, {"piece": fingerprint(piece)}, code, piece)
 
     @property
     def task(self) -> "PieceTask":

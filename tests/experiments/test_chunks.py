@@ -1,6 +1,8 @@
 """Certificates and attacks in chunks: the same from any engine, and from a run that was stopped on the way."""
 
+import importlib
 import json
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +16,7 @@ from brittle.common.errors import InputError
 from brittle.common.fingerprint import fingerprint
 from brittle.experiments import chunks
 from brittle.experiments.chunks import CertifiedChunk, attacked, certified
-from brittle.experiments.pieces import Crew
+from brittle.experiments.pieces import Crew, PieceTask
 from brittle.experiments.sweep import Engine, Local
 from brittle.networks import Convolution, PyTorch, save_network
 from brittle.settings import Data, save_data
@@ -122,6 +124,21 @@ def test_whatever_changes_the_numbers_changes_the_name(subject):
     assert len({fingerprint(piece) for piece in pieces}) == len(pieces)
     again = CertifiedChunk(replace(network, W=network.W.clone()), data, Dual(), None, 1.0, 0)
     assert fingerprint(pieces[0]) == fingerprint(again)
+
+
+def test_other_code_of_a_part_of_ones_own_changes_the_name(subject, tmp_path, monkeypatch):
+    """The part is not brittle's: its file is read from where it was imported."""
+    monkeypatch.syspath_prepend(tmp_path)
+    keys = []
+    for number in (1, 2):
+        module = f"own_attack_{number}"
+        text = "from brittle.attacks import MinimumNorm\nclass Own(MinimumNorm):\n    name = 'own'\n"
+        (tmp_path / f"{module}.py").write_text(f"{text}VERSION = {number}\n")
+        own = importlib.import_module(module).Own
+        piece = chunks.AttackedChunk(*subject, own(), None, 0)
+        keys.append(PieceTask.of(piece).code)
+    assert keys[0] != keys[1]
+    assert keys[0] == PieceTask.of(chunks.AttackedChunk(*subject, sys.modules["own_attack_1"].Own(), None, 5)).code
 
 
 def test_a_stride_and_one_number_of_many_change_the_name():
