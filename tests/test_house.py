@@ -20,6 +20,7 @@ ORDER = [
     "auditing",
     "experiments",
     "report",
+    "explorer",
     "cli",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,0 +1,224 @@
+"""The settings of the four papers: data, start and training as each describes them, and its theorems on the way."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.attacks import DIRECTIONS, Universal
+from brittle.common.result import jsonable
+from brittle.common.threads import one_torch_thread
+from brittle.explorer import packed
+from brittle.explorer.asked import Asked
+from brittle.explorer.clock import Clock
+from brittle.explorer.frames import progress
+from brittle.explorer.hypotheses import on_instance
+from brittle.explorer.jumps import kkt_point
+from brittle.explorer.plane import flipped
+from brittle.explorer.start import trained, untrained
+from brittle.networks import TwoLayer
+from brittle.settings import AlmostOrthogonal, Clusters, Data, Sphere, Subspace
+from brittle.training import Lazy, Logistic, Steps
+
+MOST_DIM, MOST_EXAMPLES, MOST_WIDTH = 4000, 120, 1000
+LAZY_MARKS = tuple(2**power for power in range(10))  # steps
+CURVE = 81  # sizes along the universal direction
+
+
+@dataclass(frozen=True)
+class Control:
+    """A slider: its `label`, `least` and `most` values and what it is `set` to; `log` where it moves in powers."""
+
+    label: str
+    least: float
+    most: float
+    set: float
+    log: bool = False
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class Paper:
+    """One paper's setting: its `title`, what the laboratory shows of it (`about`), its `controls`, its `theorems` and
+    the `direction` of its universal perturbation; `sample` draws the data."""
+
+    title: str
+    about: str
+    controls: dict[str, Control]
+    theorems: tuple[str, ...]
+    direction: str
+    sample: Callable[[Asked, int, Generator], Data]
+    start: str = "pytorch"
+    training: str = "flow"
+    biases: bool = True
+    jumps: bool = True  # whether its theorems are about KKT points
+
+
+SHARED = {"dim": Control("dimension d", 10, MOST_DIM, 1000, log=True), "examples": Control("examples n", 2, 100, 20)}
+WIDTH = Control("width m", 2, MOST_WIDTH, 100, log=True)
+SCALE = Control("start divided by", 0.1, 1000, 1, log=True, whole=False)
+
+
+def _nearly_orthogonal(asked: Asked, dim: int, rng: Generator) -> Data:
+    count, coherence = asked.whole("examples", 20, 2, MOST_EXAMPLES), asked.number("coherence", 5.0, 0, 1e3)
+    if asked.word("law", ("chosen", "sphere"), "chosen") == "sphere":
+        return Sphere(dim).sample(count, rng, in_span=count < dim)
+    return AlmostOrthogonal(dim, min(coherence, float(dim))).sample(count, rng, in_span=True)
+
+
+def _clusters(asked: Asked, dim: int, rng: Generator) -> Data:
+    count, k = asked.whole("examples", 90, 2, MOST_EXAMPLES), asked.whole("clusters", 2, 2, 20)
+    noise = asked.number("noise", 0.04, 0, 2)
+    return Clusters(dim, k, noise).sample(count, rng, test=40, in_span=k + count + 40 < dim)
+
+
+def _subspace(asked: Asked, dim: int, rng: Generator) -> Data:
+    codimension = asked.whole("codimension", 700, 0, MOST_DIM)
+    return Subspace(dim, codimension).sample(asked.whole("examples", 20, 2, MOST_EXAMPLES), rng)
+
+
+def _unit(asked: Asked, dim: int, rng: Generator) -> Data:
+    return Sphere(dim, radius=1.0).sample(asked.whole("examples", 10, 2, MOST_EXAMPLES), rng)
+
+
+PAPERS = {
+    "vardi2022": Paper(
+        "Gradient methods provably converge to non-robust networks",
+        "Nearly orthogonal examples of norm √d. Where there are few enough of them, every KKT point has one direction "
+        "that flips all of them at once.",
+        SHARED | {"coherence": Control("largest inner product p", 0, 60, 5, whole=False), "width": WIDTH, "scale": SCALE},
+        ("vardi2022/4.1", "vardi2022/C4.1", "vardi2022/3.1"),
+        "examples",
+        _nearly_orthogonal,
+    ),
+    "frei2023": Paper(
+        "The double-edged sword of implicit bias",
+        "Noise round a few long means. KKT points classify fresh examples, and a direction made of the means flips "
+        "them, though a robust network exists.",
+        {
+            "dim": Control("dimension d", 10, MOST_DIM, 800, log=True),
+            "examples": Control("examples n", 2, MOST_EXAMPLES, 100),
+            "clusters": Control("clusters k", 2, 20, 2),
+            "noise": Control("noise σ", 0.001, 1, 0.03, log=True, whole=False),
+            "width": WIDTH,
+            "scale": SCALE,
+        },
+        ("frei2023/A2.2", "frei2023/4.2", "frei2023/3.1"),
+        "means",
+        _clusters,
+    ),
+    "melamed2023": Paper(
+        "Adversarial examples exist in two-layer ReLU networks for low dimensional linear subspaces",
+        "Data on a subspace. Training never moves the weights off it, and what they were at the start is what an "
+        "attacker uses. A smaller start helps.",
+        {
+            "dim": Control("dimension d", 10, 2000, 800, log=True),
+            "codimension": Control("codimension ℓ", 0, 1990, 700),
+            "examples": Control("examples n", 2, 60, 20),
+            "width": Control("width m", 2, 300, 40, log=True),
+            "scale": SCALE,
+        },
+        ("melamed2023/4.1", "melamed2023/5.1", "melamed2023/6.1", "melamed2023/C6.1"),
+        "weights",
+        _subspace,
+        start="kaiming",
+        biases=False,
+        jumps=False,
+    ),
+    "wang2022": Paper(
+        "Adversarial robustness is at odds with lazy training",
+        "Unit examples and weights that stay near their start. One gradient step of length about 1/√d flips such a "
+        "network.",
+        {
+            "dim": Control("dimension d", 10, 2000, 400, log=True),
+            "examples": Control("examples n", 2, 40, 10),
+            "width": Control("width m", 2, MOST_WIDTH, 600, log=True),
+            "ball": Control("ball C₀ (radius C₀/√m)", 0.05, 20, 1, log=True, whole=False),
+        },
+        ("wang2022/B.5", "wang2022/L4.2", "wang2022/3.1-proof", "wang2022/B.7"),
+        "gradients",
+        _unit,
+        start="lazy",
+        training="lazy",
+        biases=False,
+        jumps=False,
+    ),
+}
+
+
+def paper(asked: Asked) -> Iterator[dict[str, Any]]:
+    """The frames of a training in the setting of a paper, and at its end the KKT point where its theorems are about one."""
+    name = asked.word("paper", tuple(PAPERS), "vardi2022")
+    chosen, clock = PAPERS[name], Clock()
+    dim = asked.whole("dim", int(chosen.controls["dim"].set), 2, MOST_DIM)
+    data = chosen.sample(asked, dim, Generator().manual_seed(asked.whole("seed", 0, 0, 2**31)))
+    own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": "all" if chosen.jumps else "first", **asked.values})
+    start = untrained(own, data, chosen.start, MOST_WIDTH)
+    yield frame(chosen, start, data, "start", None, 0)
+    with one_torch_thread():
+        network, steps = start, 0
+        runs = _lazily(own, data, start) if chosen.training == "lazy" else trained(own, data, start, clock)
+        for training in runs:
+            network, steps = training.network, training.steps + (0 if chosen.training == "lazy" else steps)
+            yield frame(chosen, network, data, chosen.training, training.log_loss, steps)
+        if chosen.jumps and bool((network.margins(data.X, data.y) > 0).all()):
+            yield frame(chosen, kkt_point(network, data, clock).network, data, "KKT point", None, steps)
+
+
+def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
+    """Each time from the start, for the ball is round it; the batch is the whole set."""
+    radius = asked.number("ball", 1.0, 1e-3, 1e3)
+    for steps in LAZY_MARKS:
+        regime = Lazy(Steps(steps), radius=radius, loss=Logistic(), rate=0.5, batch=len(data), biases=False)
+        training = regime.train(replace(start, start=None), data, Generator().manual_seed(0))
+        yield training
+        if training.steps < steps:  # it has come to the edge of the ball
+            return
+
+
+def frame(
+    chosen: Paper, network: TwoLayer, data: Data, where: str, log_loss: float | None, steps: int
+) -> dict[str, Any]:
+    """One moment: the curves, the universal perturbation, and the hypotheses with their slack."""
+    found = {"where": where, "log_loss": log_loss, "steps": steps, "neurons": network.width, "columns": data.columns}
+    found |= progress(network, data) | {"theorems": on_instance(data, network, chosen.theorems)}
+    return jsonable(found | {"universal": _universal(chosen, network, data)})
+
+
+def _universal(chosen: Paper, network: TwoLayer, data: Data) -> dict[str, Any]:
+    """Along the paper's direction: where each example flips, and every margin on the way there."""
+    attack = Universal(direction=DIRECTIONS[chosen.direction])
+    found = attack.run(network, data)
+    reach = _reach(found.smallest, found.intervals.start)
+    sizes = torch.linspace(0, reach, CURVE, dtype=torch.float64)
+    steps = -data.y[:, None] * found.z
+    margins = torch.stack([network.margins(data.X + size * steps, data.y) for size in sizes.tolist()], 1)
+    return {
+        "direction": chosen.direction,
+        "smallest": found.smallest,
+        "reach": reach,
+        "margins": packed.drawn(margins),
+        **flipped(found.considered, found.intervals),
+    }
+
+
+def _reach(smallest: float, starts: Tensor) -> float:
+    """How far the picture goes: half as far again as what is to be seen."""
+    seen = [smallest, *([float(starts.max())] if len(starts) else [])]
+    return 1.5 * next((each for each in seen if 0 < each < float("inf")), 1.0)
+
+
+def described() -> dict[str, Any]:
+    """What the browser has to know of the papers."""
+    return {
+        name: {
+            "title": each.title,
+            "about": each.about,
+            "theorems": each.theorems,
+            "controls": {key: vars(control) for key, control in each.controls.items()},
+            "jumps": each.jumps,
+        }
+        for name, each in PAPERS.items()
+    }

@@ -1,0 +1,138 @@
+"""The laboratory: a network on points in the plane, and everything that is known of it."""
+
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from brittle.attacks import DIRECTIONS, Universal
+from brittle.certificates import Exact
+from brittle.common.errors import require
+from brittle.common.result import jsonable
+from brittle.common.threads import one_torch_thread
+from brittle.explorer import packed, points
+from brittle.explorer.asked import Asked
+from brittle.explorer.clock import Clock
+from brittle.explorer.hypotheses import on_instance
+from brittle.explorer.jumps import JUMPS, Landed
+from brittle.explorer.start import WIDEST, trained, untrained
+from brittle.margin import KKTResidual, residual
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+
+GRID = 90  # logits along each side of the picture
+PARTS = ("grid", "radii", "universal", "kkt", "theorems")
+LARGEST_WEIGHT = 1e12
+ASKED_DIRECTIONS = ("examples", "gradients")
+PROOF = Exact(seconds=1.0, nodes=100)  # for one example
+
+
+def plane(asked: Asked) -> dict[str, Any]:
+    """The network that was given, drawn or jumped to, with the parts that were asked for."""
+    clock, data = Clock(), points.given(asked)
+    parts = asked.words("parts", PARTS, PARTS)
+    jump = asked.word("jump", ("none", *JUMPS), "none")
+    with one_torch_thread():
+        network, origin = network_of(asked, data)
+        landed: Landed | None = None
+        if jump != "none":
+            network, origin = _classifying(asked, data, network, origin, clock)
+            landed = JUMPS[jump][1](network, data, clock)
+            network = landed.network
+        found = {"network": packed.weights(network), "origin": origin, "landed": landed.say if landed else None}
+        return jsonable(found | measured(asked, network, data, parts, landed.residual if landed else None, clock))
+
+
+def measured(
+    asked: Asked, network: TwoLayer, data: Data, parts: tuple[str, ...], known: KKTResidual | None, clock: Clock
+) -> dict[str, Any]:
+    """All that is asked about one network."""
+    margins = network.margins(data.X, data.y)
+    found: dict[str, Any] = {"margins": margins}
+    if "grid" in parts:
+        found["grid"] = grid(network, asked)
+    if "radii" in parts:
+        found["radii"] = radii(network, data, clock)
+    if "universal" in parts:
+        found["universal"] = universal(network, data, asked)
+    if "kkt" in parts:
+        found["kkt"] = conditions(network, data, known) if bool((margins > 0).all()) else None
+    if "theorems" in parts:
+        found["theorems"] = on_instance(data, network)
+    return found
+
+
+def grid(network: TwoLayer, asked: Asked) -> dict[str, Any]:
+    """Logits in the picture, row by row from its lower edge."""
+    x, y, half = (asked.number(name, value, -1e3, 1e3) for name, value in (("x", 0.0), ("y", 0.0), ("half", 3.0)))
+    require(half > 1e-6, f"half is {half:g}; it must be positive")
+    steps = torch.linspace(-half, half, GRID, dtype=torch.float64)
+    rows = torch.cartesian_prod(y + steps, x + steps).flip(1)
+    return {"x": x, "y": y, "half": half, "logits": packed.drawn(network.logits(rows).view(GRID, GRID))}
+
+
+def radii(network: TwoLayer, data: Data, clock: Clock) -> dict[str, Any]:
+    """Every point's distance to a flip, enclosed, and the flip."""
+    found = PROOF.bound(network, data, rng=Generator().manual_seed(0), watch=clock)
+    return {
+        "lower": found.lower,
+        "upper": found.upper,
+        "status": [each.value for each in found.status],
+        "flips": found.flips,
+    }
+
+
+def universal(network: TwoLayer, data: Data, asked: Asked) -> dict[str, Any]:
+    """One direction against all labels: where along it each point is flipped."""
+    name = asked.word("direction", ASKED_DIRECTIONS, "examples")
+    found = Universal(direction=DIRECTIONS[name]).run(network, data)
+    return {"z": found.z, "smallest": found.smallest, **flipped(found.considered, found.intervals)}
+
+
+def flipped(considered: Tensor, intervals: Any) -> dict[str, Any]:
+    """The intervals of every example, by its number; one that is misclassified from the beginning has none."""
+    numbers = considered.nonzero()[:, 0]
+    return {
+        "considered": considered,
+        "intervals": [
+            [int(numbers[ray]), start, stop]
+            for ray, start, stop in zip(
+                intervals.ray.tolist(), intervals.start.tolist(), intervals.stop.tolist(), strict=True
+            )
+        ],
+    }
+
+
+def conditions(network: TwoLayer, data: Data, known: KKTResidual | None = None) -> dict[str, Any] | None:
+    """How nearly the KKT conditions hold; None where there is no such question (an output bias)."""
+    if not network.homogeneous:
+        return None
+    found = known or residual(network, data)
+    return {
+        "stationarity": found.stationarity,
+        "complementarity": found.complementarity,
+        "normalised_margin": found.normalised_margin,
+        "multipliers": found.multipliers,
+    }
+
+
+def network_of(asked: Asked, data: Data) -> tuple[TwoLayer, str]:
+    weights = asked.part("network")
+    if weights is None:
+        return untrained(asked, data), "start"
+    v = weights.numbers("v", WIDEST, LARGEST_WEIGHT)
+    b, W = weights.numbers("b", WIDEST, LARGEST_WEIGHT), weights.rows("W", 2, WIDEST, LARGEST_WEIGHT)
+    require(len(v) == len(b) == len(W) > 0, "W, b and v of the network must have one row for every neuron")
+    arrays = (torch.tensor(each, dtype=torch.float64) for each in (W, b, v))
+    return TwoLayer(*arrays, torch.tensor(weights.number("c", 0.0, -1e12, 1e12), dtype=torch.float64)), "given"
+
+
+def _classifying(asked: Asked, data: Data, network: TwoLayer, origin: str, clock: Clock) -> tuple[TwoLayer, str]:
+    """The network itself if it classifies every point, else what the flow makes of the start."""
+    if network.homogeneous and bool((network.margins(data.X, data.y) > 0).all()):
+        return network, origin
+    for training in trained(asked, data, untrained(asked, data), clock):
+        if training.margin > 0:
+            return training.network, "flow"
+    require(False, "the flow did not classify every point: take a wider network, or move points of two labels apart")
+    raise AssertionError
