@@ -1,7 +1,8 @@
 """brittle explore: an audit to walk through and a laboratory of the four papers, in the browser."""
 
-import socket
 import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 NEEDED = ("starlette", "uvicorn")
+EMBEDDED = """\
+rng = torch.Generator().manual_seed({seed})
+data = bt.settings.Digits(classes=(3, 8)).sample(rng=rng, test=100)
+network = bt.networks.PyTorch().draw(data.columns, 200, rng)
+flow = bt.training.Flow(loss=bt.training.Logistic(), until=bt.training.LogLoss(-6))
+network = flow.train(network, data).network"""
 
 
 @app.command(help="Explore an audit, and the laboratory of the four papers, in the browser.")
@@ -49,10 +56,10 @@ def explore(
     door = listening(port)
     with watching("explore"):
         subject = _subject(model, data, test, seed)
-    serve(subject, door, _opener(browser, door), state)
+    serve(subject, door, _opener(browser), state)
 
 
-def _opener(browser: bool, door: socket.socket):  # type: ignore[no-untyped-def]
+def _opener(browser: bool) -> Callable[[str], None]:
     def opened(address: str) -> None:
         say(f"the explorer is at {address}")
         if browser and not _shown(address):
@@ -75,6 +82,17 @@ def _subject(model: NetworkFile | None, data: DataFile | None, test: bool, seed:
     if model is not None and data is not None:
         network, examples = loaded(model, data)
         examples = examples.test if test else examples
-        return Subject(Walk(network, examples, model.name))
+        return Subject(Walk(network, examples, model.name, _source(model, data, test)))
     own = None if data is None else own_points(data.load(), data.path)
-    return Subject(Walk(*embedded(generator(seed)), "digits 3 and 8"), own)
+    network, digits = embedded(generator(seed))
+    named = replace(digits, truth=replace(digits.truth, names=("3", "8")))
+    return Subject(Walk(network, named, "The digits 3 and 8", EMBEDDED.format(seed=seed)), own)
+
+
+def _source(model: NetworkFile, data: DataFile, test: bool) -> str:
+    """The Python lines that load both."""
+    lines = [f"data = bt.settings.load_data({str(data.path)!r})"]
+    foreign = "" if model.architecture is None else f"  # with a module of {model.architecture}"
+    lines.append(f"network = bt.networks.load_network({str(model.path)!r}){foreign}")
+    lines.append("data = data.labelled_for(network.classes)" + (".test" if test else ""))
+    return "\n".join(lines)

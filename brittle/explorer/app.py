@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
@@ -22,9 +23,9 @@ from brittle.explorer import papers, points
 from brittle.explorer.asked import Asked
 from brittle.explorer.frames import frames
 from brittle.explorer.guard import Guard, TooLong
-from brittle.explorer.jumps import JUMPS
+from brittle.explorer.jumps import JUMPS, Memory
 from brittle.explorer.plane import plane
-from brittle.explorer.python_lines import python_lines
+from brittle.explorer.python_lines import paper_lines, python_lines
 from brittle.explorer.start import LOSSES, STARTS, WIDEST
 from brittle.explorer.walk import Walk
 from brittle.settings import Data
@@ -65,13 +66,15 @@ def application(subject: Subject, token: str, port: int) -> ASGIApp:
     desk = Desk()
     answers: dict[str, Answer] = {
         "points": lambda asked: {"points": points.preset(asked, subject.own)},
-        "plane": plane,
+        "plane": partial(plane, Memory()),
         "python": lambda asked: {"lines": python_lines(asked)},
+        "paper-python": lambda asked: {"lines": paper_lines(asked)},
     }
     streams: dict[str, Callable[[Asked], Iterator[Any]]] = {"flow": frames, "paper": papers.paper}
     if subject.walk is not None:
         walk = subject.walk
         answers |= {"example": walk.example, "ray": walk.ray, "slice": walk.slice, "universal": walk.universal}
+        answers |= {"walk-python": walk.python}
         answers["examples"] = lambda asked: walk.about()
     about = jsonable(described(subject))
     routes = [
@@ -165,6 +168,3 @@ def _failure(error: Exception) -> Response:
         return JSONResponse({"error": "the request is too long"}, 413)
     LOGGER.exception("the explorer failed", exc_info=error)
     return JSONResponse({"error": f"this should not happen ({type(error).__name__}); the terminal says more"}, 500)
-
-
-

@@ -10,10 +10,10 @@ from brittle.settings import Data
 from brittle.theorems import Comparison, Instance, Theorem, check_instance, find
 
 
-def on_instance(data: Data, network: Network, names: Sequence[str] = HEADLINES) -> list[dict[str, Any]]:
-    """One entry for each theorem; what it cannot be asked about says why."""
+def on_instance(data: Data, network: Network, theorems: Sequence[Theorem] = ()) -> list[dict[str, Any]]:
+    """One entry for each theorem, the headlines unless others are given; what it cannot be asked about says why."""
     instance = Instance(data, network)
-    return [entry(find(name), instance) for name in names]
+    return [entry(each, instance) for each in theorems or [find(name) for name in HEADLINES]]
 
 
 def entry(theorem: Theorem, instance: Instance) -> dict[str, Any]:
@@ -33,4 +33,5 @@ def entry(theorem: Theorem, instance: Instance) -> dict[str, Any]:
 
 def compared(comparison: Comparison) -> dict[str, Any]:
     """A measured value beside its threshold; infinities become null, and `shown` keeps them."""
-    return comparison.to_json() | {"shown": f"{comparison.value:.4g} {comparison.relation.value} {comparison.threshold:.4g}"}
+    shown = f"{comparison.value:.4g} {comparison.relation.value} {comparison.threshold:.4g}"
+    return comparison.to_json() | {"shown": shown}

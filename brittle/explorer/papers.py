@@ -1,7 +1,7 @@
 """The settings of the four papers: data, start and training as each describes them, and its theorems on the way."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -15,15 +15,18 @@ from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
 from brittle.explorer.frames import progress
 from brittle.explorer.hypotheses import on_instance
-from brittle.explorer.jumps import kkt_point
 from brittle.explorer.plane import flipped
 from brittle.explorer.start import trained, untrained
+from brittle.margin import solve
 from brittle.networks import TwoLayer
-from brittle.settings import AlmostOrthogonal, Clusters, Data, Sphere, Subspace
+from brittle.settings import AlmostOrthogonal, Clusters, Data, Setting, Sphere, Subspace
+from brittle.theorems import Theorem, find
 from brittle.training import Lazy, Logistic, Steps
 
 MOST_DIM, MOST_EXAMPLES, MOST_WIDTH = 4000, 120, 1000
+FRESH = 40  # examples that the theorems on fresh ones look at
 LAZY_MARKS = tuple(2**power for power in range(10))  # steps
+LAZY_RATE = 0.5
 CURVE = 81  # sizes along the universal direction
 
 
@@ -42,18 +45,31 @@ class Control:
 @dataclass(frozen=True)
 class Paper:
     """One paper's setting: its `title`, what the laboratory shows of it (`about`), its `controls`, its `theorems` and
-    the `direction` of its universal perturbation; `sample` draws the data."""
+    the `direction` of its universal perturbation; `draws` says what data are drawn. `start` and `training` are how its
+    networks begin and go on, with `biases` or without; `jumps` says whether its theorems are about KKT points."""
 
     title: str
     about: str
     controls: dict[str, Control]
     theorems: tuple[str, ...]
     direction: str
-    sample: Callable[[Asked, int, Generator], Data]
+    draws: Callable[[Asked, int], "Draw"]
     start: str = "pytorch"
     training: str = "flow"
     biases: bool = True
-    jumps: bool = True  # whether its theorems are about KKT points
+    jumps: bool = True
+
+
+@dataclass(frozen=True)
+class Draw:
+    """So many `examples` of a `setting`, with further `options` of its `sample`."""
+
+    setting: Setting
+    examples: int
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def data(self, seed: int) -> Data:
+        return self.setting.sample(self.examples, Generator().manual_seed(seed), **self.options)
 
 
 SHARED = {"dim": Control("dimension d", 10, MOST_DIM, 1000, log=True), "examples": Control("examples n", 2, 100, 20)}
@@ -61,26 +77,27 @@ WIDTH = Control("width m", 2, MOST_WIDTH, 100, log=True)
 SCALE = Control("start divided by", 0.1, 1000, 1, log=True, whole=False)
 
 
-def _nearly_orthogonal(asked: Asked, dim: int, rng: Generator) -> Data:
-    count, coherence = asked.whole("examples", 20, 2, MOST_EXAMPLES), asked.number("coherence", 5.0, 0, 1e3)
-    if asked.word("law", ("chosen", "sphere"), "chosen") == "sphere":
-        return Sphere(dim).sample(count, rng, in_span=count < dim)
-    return AlmostOrthogonal(dim, min(coherence, float(dim))).sample(count, rng, in_span=True)
+def _nearly_orthogonal(asked: Asked, dim: int) -> Draw:
+    coherence = min(asked.number("coherence", 5.0, 0, 1e3), float(dim))
+    return Draw(AlmostOrthogonal(dim, coherence), _count(asked, 20), {"in_span": True})
 
 
-def _clusters(asked: Asked, dim: int, rng: Generator) -> Data:
-    count, k = asked.whole("examples", 90, 2, MOST_EXAMPLES), asked.whole("clusters", 2, 2, 20)
-    noise = asked.number("noise", 0.04, 0, 2)
-    return Clusters(dim, k, noise).sample(count, rng, test=40, in_span=k + count + 40 < dim)
+def _clusters(asked: Asked, dim: int) -> Draw:
+    count, k = _count(asked, 100), asked.whole("clusters", 2, 2, 20)
+    options = {"test": FRESH, "in_span": k + count + FRESH < dim}
+    return Draw(Clusters(dim, k, asked.number("noise", 0.03, 0, 2)), count, options)
 
 
-def _subspace(asked: Asked, dim: int, rng: Generator) -> Data:
-    codimension = asked.whole("codimension", 700, 0, MOST_DIM)
-    return Subspace(dim, codimension).sample(asked.whole("examples", 20, 2, MOST_EXAMPLES), rng)
+def _subspace(asked: Asked, dim: int) -> Draw:
+    return Draw(Subspace(dim, asked.whole("codimension", 700, 0, MOST_DIM)), _count(asked, 20))
 
 
-def _unit(asked: Asked, dim: int, rng: Generator) -> Data:
-    return Sphere(dim, radius=1.0).sample(asked.whole("examples", 10, 2, MOST_EXAMPLES), rng)
+def _unit(asked: Asked, dim: int) -> Draw:
+    return Draw(Sphere(dim, radius=1.0), _count(asked, 10))
+
+
+def _count(asked: Asked, default: int) -> int:
+    return asked.whole("examples", default, 2, MOST_EXAMPLES)
 
 
 PAPERS = {
@@ -88,7 +105,8 @@ PAPERS = {
         "Gradient methods provably converge to non-robust networks",
         "Nearly orthogonal examples of norm √d. Where there are few enough of them, every KKT point has one direction "
         "that flips all of them at once.",
-        SHARED | {"coherence": Control("largest inner product p", 0, 60, 5, whole=False), "width": WIDTH, "scale": SCALE},
+        SHARED
+        | {"coherence": Control("largest inner product p", 0, 60, 5, whole=False), "width": WIDTH, "scale": SCALE},
         ("vardi2022/4.1", "vardi2022/C4.1", "vardi2022/3.1"),
         "examples",
         _nearly_orthogonal,
@@ -149,29 +167,35 @@ PAPERS = {
 
 
 def paper(asked: Asked) -> Iterator[dict[str, Any]]:
-    """The frames of a training in the setting of a paper, and at its end the KKT point where its theorems are about one."""
-    name = asked.word("paper", tuple(PAPERS), "vardi2022")
-    chosen, clock = PAPERS[name], Clock()
-    dim = asked.whole("dim", int(chosen.controls["dim"].set), 2, MOST_DIM)
-    data = chosen.sample(asked, dim, Generator().manual_seed(asked.whole("seed", 0, 0, 2**31)))
-    own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": "all" if chosen.jumps else "first", **asked.values})
-    start = untrained(own, data, chosen.start, MOST_WIDTH)
-    yield frame(chosen, start, data, "start", None, 0)
+    """The frames of a training in a paper's setting, and the KKT point where its theorems are about one."""
+    chosen, draw, own = settled(asked)
+    clock, data = Clock(), draw.data(own.whole("seed", 0, 0, 2**31))
+    start = untrained(own, data, MOST_WIDTH)
+    yield frame(chosen, start, data, "start", None, 0, own)
     with one_torch_thread():
         network, steps = start, 0
         runs = _lazily(own, data, start) if chosen.training == "lazy" else trained(own, data, start, clock)
         for training in runs:
             network, steps = training.network, training.steps + (0 if chosen.training == "lazy" else steps)
-            yield frame(chosen, network, data, chosen.training, training.log_loss, steps)
+            yield frame(chosen, network, data, chosen.training, training.log_loss, steps, own)
         if chosen.jumps and bool((network.margins(data.X, data.y) > 0).all()):
-            yield frame(chosen, kkt_point(network, data, clock).network, data, "KKT point", None, steps)
+            yield frame(chosen, solve(network, data, watch=clock).network, data, "KKT point", None, steps, own)
+
+
+def settled(asked: Asked) -> tuple[Paper, Draw, Asked]:
+    """The paper, its data, and the request with the paper's own start where nothing else was asked for."""
+    chosen = PAPERS[asked.word("paper", tuple(PAPERS), "vardi2022")]
+    controls = {name: control.set for name, control in chosen.controls.items()}
+    layers = "all" if chosen.jumps else "first"
+    own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": layers, **controls, **asked.values})
+    return chosen, chosen.draws(own, own.whole("dim", 1000, 2, MOST_DIM)), own
 
 
 def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
     """Each time from the start, for the ball is round it; the batch is the whole set."""
     radius = asked.number("ball", 1.0, 1e-3, 1e3)
     for steps in LAZY_MARKS:
-        regime = Lazy(Steps(steps), radius=radius, loss=Logistic(), rate=0.5, batch=len(data), biases=False)
+        regime = Lazy(Steps(steps), radius=radius, loss=Logistic(), rate=LAZY_RATE, batch=len(data), biases=False)
         training = regime.train(replace(start, start=None), data, Generator().manual_seed(0))
         yield training
         if training.steps < steps:  # it has come to the edge of the ball
@@ -179,12 +203,21 @@ def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
 
 
 def frame(
-    chosen: Paper, network: TwoLayer, data: Data, where: str, log_loss: float | None, steps: int
+    chosen: Paper, network: TwoLayer, data: Data, where: str, log_loss: float | None, steps: int, asked: Asked
 ) -> dict[str, Any]:
     """One moment: the curves, the universal perturbation, and the hypotheses with their slack."""
     found = {"where": where, "log_loss": log_loss, "steps": steps, "neurons": network.width, "columns": data.columns}
-    found |= progress(network, data) | {"theorems": on_instance(data, network, chosen.theorems)}
+    found |= progress(network, data) | {"theorems": on_instance(data, network, statements(chosen, asked))}
     return jsonable(found | {"universal": _universal(chosen, network, data)})
+
+
+def statements(chosen: Paper, asked: Asked) -> list[Theorem]:
+    """The paper's theorems, about the ball that was asked for where they are about one."""
+    found = [find(name) for name in chosen.theorems]
+    if "ball" not in chosen.controls:
+        return found
+    ball = asked.number("ball", 1.0, 1e-3, 1e3)
+    return [replace(each, radius=ball) if hasattr(each, "radius") else each for each in found]  # type: ignore[type-var]
 
 
 def _universal(chosen: Paper, network: TwoLayer, data: Data) -> dict[str, Any]:

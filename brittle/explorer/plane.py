@@ -1,5 +1,6 @@
 """The laboratory: a network on points in the plane, and everything that is known of it."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -7,40 +8,51 @@ from torch import Generator, Tensor
 
 from brittle.attacks import DIRECTIONS, Universal
 from brittle.certificates import Exact
-from brittle.common.errors import require
+from brittle.common.errors import InputError, require
 from brittle.common.result import jsonable
 from brittle.common.threads import one_torch_thread
 from brittle.explorer import packed, points
 from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
 from brittle.explorer.hypotheses import on_instance
-from brittle.explorer.jumps import JUMPS, Landed
+from brittle.explorer.jumps import JUMPS, Landed, Memory
 from brittle.explorer.start import WIDEST, trained, untrained
 from brittle.margin import KKTResidual, residual
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
-GRID = 90  # logits along each side of the picture
+GRID = 84  # logits from the lower to the upper edge of the picture
 PARTS = ("grid", "radii", "universal", "kkt", "theorems")
 LARGEST_WEIGHT = 1e12
 ASKED_DIRECTIONS = ("examples", "gradients")
 PROOF = Exact(seconds=1.0, nodes=100)  # for one example
 
 
-def plane(asked: Asked) -> dict[str, Any]:
+def plane(memory: Memory, asked: Asked) -> dict[str, Any]:
     """The network that was given, drawn or jumped to, with the parts that were asked for."""
     clock, data = Clock(), points.given(asked)
     parts = asked.words("parts", PARTS, PARTS)
     jump = asked.word("jump", ("none", *JUMPS), "none")
     with one_torch_thread():
         network, origin = network_of(asked, data)
-        landed: Landed | None = None
-        if jump != "none":
-            network, origin = _classifying(asked, data, network, origin, clock)
-            landed = JUMPS[jump][1](network, data, clock)
-            network = landed.network
-        found = {"network": packed.weights(network), "origin": origin, "landed": landed.say if landed else None}
+        landed = None if jump == "none" else _landed(memory, asked, data, network, clock)
+        network = network if landed is None else landed.network
+        found = {
+            "network": packed.weights(network),
+            "origin": origin if landed is None else landed.say["way"],
+            "behind": jump != "none" and landed is None,
+        }
         return jsonable(found | measured(asked, network, data, parts, landed.residual if landed else None, clock))
+
+
+def _landed(memory: Memory, asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> Landed | None:
+    """Where the jump leads; None where the last landing cannot be followed and nobody waits for another one."""
+    jump = JUMPS[asked.word("jump", tuple(JUMPS), "kkt")][1]
+    start = partial(_classifying, asked, data, network, clock)
+    landed = jump(start, data, clock, memory.find(network), asked.flag("patient", True))
+    if landed is not None:
+        memory.keep(landed)
+    return landed
 
 
 def measured(
@@ -63,12 +75,14 @@ def measured(
 
 
 def grid(network: TwoLayer, asked: Asked) -> dict[str, Any]:
-    """Logits in the picture, row by row from its lower edge."""
-    x, y, half = (asked.number(name, value, -1e3, 1e3) for name, value in (("x", 0.0), ("y", 0.0), ("half", 3.0)))
-    require(half > 1e-6, f"half is {half:g}; it must be positive")
-    steps = torch.linspace(-half, half, GRID, dtype=torch.float64)
-    rows = torch.cartesian_prod(y + steps, x + steps).flip(1)
-    return {"x": x, "y": y, "half": half, "logits": packed.drawn(network.logits(rows).view(GRID, GRID))}
+    """Logits in the picture, row by row from its lower edge; `half` is half its height, `aspect` its width over it."""
+    x, y = asked.number("x", 0.0, -1e3, 1e3), asked.number("y", 0.0, -1e3, 1e3)
+    half, aspect = asked.number("half", 3.0, 1e-3, 1e3), asked.number("aspect", 1.0, 0.5, 2.0)
+    columns = round(GRID * aspect)
+    across = torch.linspace(-half * aspect, half * aspect, columns, dtype=torch.float64)
+    up = torch.linspace(-half, half, GRID, dtype=torch.float64)
+    logits = network.logits(torch.cartesian_prod(y + up, x + across).flip(1)).view(GRID, columns)
+    return {"x": x, "y": y, "half": half, "aspect": aspect, "logits": packed.drawn(logits)}
 
 
 def radii(network: TwoLayer, data: Data, clock: Clock) -> dict[str, Any]:
@@ -127,12 +141,11 @@ def network_of(asked: Asked, data: Data) -> tuple[TwoLayer, str]:
     return TwoLayer(*arrays, torch.tensor(weights.number("c", 0.0, -1e12, 1e12), dtype=torch.float64)), "given"
 
 
-def _classifying(asked: Asked, data: Data, network: TwoLayer, origin: str, clock: Clock) -> tuple[TwoLayer, str]:
+def _classifying(asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> TwoLayer:
     """The network itself if it classifies every point, else what the flow makes of the start."""
     if network.homogeneous and bool((network.margins(data.X, data.y) > 0).all()):
-        return network, origin
+        return network
     for training in trained(asked, data, untrained(asked, data), clock):
         if training.margin > 0:
-            return training.network, "flow"
-    require(False, "the flow did not classify every point: take a wider network, or move points of two labels apart")
-    raise AssertionError
+            return training.network
+    raise InputError("the flow did not classify every point: take a wider network, or move points of two labels apart")

@@ -9,24 +9,28 @@ from torch import Generator
 from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
 from brittle.networks import PARTS as STARTS
-from brittle.networks import TwoLayer
+from brittle.networks import Initialisation, TwoLayer
 from brittle.settings import Data
 from brittle.training import Exponential, Flow, Logistic, LogLoss, Steps, Time, Training
 
 WIDEST = 300
-DEEPEST = -200.0  # log-loss
+UNTIL, DEEPEST = -20.0, -200.0  # log-losses
 LOSSES = {"exponential": Exponential, "logistic": Logistic}
 STEPS = 4000  # between two frames
 
 
-def untrained(asked: Asked, data: Data, default: str = "pytorch", widest: int = WIDEST) -> TwoLayer:
-    """The network at its start; `scale` divides its first weights."""
-    kind = STARTS[asked.word("start", tuple(STARTS), default)]
+def law(asked: Asked) -> Initialisation:
+    """How the first weights are drawn; `scale` divides them."""
     options: dict[str, Any] = {"scale": asked.number("scale", 1.0, 0.01, 1e4)}
     if "biases" in asked.values:
         options["biases"] = asked.flag("biases")
+    return STARTS[asked.word("start", tuple(STARTS), "pytorch")](**options)
+
+
+def untrained(asked: Asked, data: Data, widest: int = WIDEST) -> TwoLayer:
+    """The network at its start."""
     rng = Generator().manual_seed(asked.whole("seed", 0, 0, 2**31))
-    return kind(**options).draw(data.columns, asked.whole("width", 60, 1, widest), rng, ambient=data.dim)
+    return law(asked).draw(data.columns, asked.whole("width", 60, 1, widest), rng, ambient=data.dim)
 
 
 def flow_of(asked: Asked) -> Flow:
@@ -47,7 +51,7 @@ def marks(last: float) -> list[float]:
 def trained(asked: Asked, data: Data, start: TwoLayer, clock: Clock) -> Iterator[Training[TwoLayer]]:
     """The flow from mark to mark; the last one may be short of its mark, and says so."""
     flow, network = flow_of(asked), start
-    for mark in marks(asked.number("until", -20.0, DEEPEST, -0.5)):
+    for mark in marks(asked.number("until", UNTIL, DEEPEST, -0.5)):
         stops = (LogLoss(mark), Steps(STEPS), Time(max(clock.left, 0.01)))
         training = replace(flow, until=stops).train(network, data)
         yield training

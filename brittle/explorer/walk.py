@@ -29,15 +29,29 @@ REMEMBERED = 32  # examples
 SPANNED = 2**24  # entries of the examples from which their span is not looked for
 WAYS = ("flip", "on", "off", "gradient", "rival", "example", "universal", "random")
 MOVED = 8  # features
+WALK = """\
+import torch
+
+import brittle as bt
+
+{source}
+one = data.take(torch.tensor([{row}]))
+rng = torch.Generator().manual_seed(0)
+{proof}
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """The `network` and `data` that were named, called `title`; what was found of an example is remembered."""
+    """The `network` and `data` that were named, called `title`; `source` are the Python lines that load both.
+
+    What was `found` of the last few examples is remembered.
+    """
 
     network: Network
     data: Data
     title: str
+    source: str = ""
     found: dict[tuple[int, str], Any] = field(default_factory=dict)
 
     @cached_property
@@ -118,7 +132,7 @@ class Walk:
         x, y = self._one(row)
         direction = self._direction(row, asked, "way")
         first = float(first_flip(self.network, x, y, direction)[0])
-        limit = asked.number("limit", 0.0, 0, 1e6) or self._reach(row, first)
+        limit = asked.number("limit", 0.0, 0, 1e6) or 2 * self._reach(row, first)
         found = profile(self.network.to(torch.float64), x[0], y[0], direction, limit)
         return jsonable({"row": row, "limit": limit, "first_flip": first, **vars(found)})
 
@@ -133,7 +147,7 @@ class Walk:
             second = _random(self.data.columns, 1)
             second = second - (second @ first) * first
         second = second / second.norm()
-        half = asked.number("half", 0.0, 0, 1e6) or self._reach(row, float("inf"))
+        half = asked.number("half", 0.0, 0, 1e6) or self._reach(row)
         count = next((grid for most, grid in GRIDS.items() if self.network.products <= most), COARSEST)
         steps = torch.linspace(-half, half, count, dtype=torch.float64)
         across, along = (each.reshape(-1, 1) for each in torch.meshgrid(steps, steps, indexing="ij"))
@@ -160,6 +174,16 @@ class Walk:
                 **flipped(found.considered, found.intervals),
             }
         )
+
+    def python(self, asked: Asked) -> dict[str, Any]:
+        """The Python lines for one example."""
+        return {"lines": WALK.format(source=self.source, row=self._row(asked), proof=self._proof_text())}
+
+    def _proof_text(self) -> str:
+        if self.proof is None:
+            return "found = bt.attacks.MinimumNorm().run(network, one, rng=rng)\nprint(found.norms)"
+        proof = "Exact(seconds=4.0, nodes=200)" if isinstance(self.proof, Exact) else "Dual()"
+        return f"bounds = bt.certificates.{proof}.bound(network, one, rng=rng)\nprint(bounds.lower, bounds.upper)"
 
     def _directions(self) -> tuple[str, ...]:
         return ("examples", "gradients") if self.data.binary else ("falling",)
@@ -237,8 +261,8 @@ class Walk:
         require(bool(vector.any()), f"there is no direction {way!r} from this example")
         return unit_rows(vector[None])[0]
 
-    def _reach(self, row: int, first: float) -> float:
-        """How far a picture goes: a little farther than the flips, else as far as the rival."""
+    def _reach(self, row: int, first: float = 0.0) -> float:
+        """How far a picture goes: twice as far as the flips, else as far as the rival."""
         known = [float(self._flip(row, "flip").norm()), first]
         known = [each for each in known if 0 < each < float("inf")]
         return 2 * max(known) if known else float(self._rival(row)[1] or 1.0)

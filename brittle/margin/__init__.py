@@ -2,6 +2,7 @@
 
 from brittle.common.ending import Ending
 from brittle.margin.compress import compress
+from brittle.margin.follow import follow
 from brittle.margin.kkt import KKTResidual, residual
 from brittle.margin.path import Moment, along_flow, moment
 from brittle.margin.solve import KKTPoint, solve, solve_many
@@ -13,6 +14,7 @@ __all__ = [
     "Moment",
     "along_flow",
     "compress",
+    "follow",
     "moment",
     "residual",
     "solve",

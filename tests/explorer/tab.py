@@ -39,7 +39,9 @@ def mouse(tab: Page, kind: str, x: float, y: float, **further: Any) -> None:
 def key(tab: Page, name: str) -> None:
     """Press and release a key."""
     for kind in ("keyDown", "keyUp"):
-        tab.ask("Input.dispatchKeyEvent", type=kind, key=name, text=name if len(name) == 1 and kind == "keyDown" else "")
+        tab.ask(
+            "Input.dispatchKeyEvent", type=kind, key=name, text=name if len(name) == 1 and kind == "keyDown" else ""
+        )
 
 
 def shaped(tab: Page, width: int, height: int, dark: bool = False) -> None:

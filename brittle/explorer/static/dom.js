@@ -17,6 +17,9 @@ function filled(element, given, children) {
     else if (name === "checked" || name === "value") element[name] = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
+  for (const [name, value] of Object.entries(given)) {
+    if (name.startsWith("aria-") && typeof value === "boolean") element.setAttribute(name, value);
+  }
   element.append(...children.flat().filter((child) => child !== null && child !== undefined));
   return element;
 }
@@ -33,7 +36,7 @@ export function number(value, digits = 4) {
   if (!Number.isFinite(value)) return "∞";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return size >= 1e5 || size < 1e-3 ? value.toExponential(Math.min(2, digits - 1)) : String(Number(value.toPrecision(digits)));
+  return size >= 1e5 || size < 1e-3 ? value.toExponential(Math.min(2, digits - 1)).replace(/\.?0+e/, "e").replace("e+", "e") : String(Number(value.toPrecision(digits)));
 }
 
 export function slider(label, given, changed) {

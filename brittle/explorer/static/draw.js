@@ -2,11 +2,11 @@
 
 import { colour, h, number, s } from "./dom.js";
 
-// The zero line of values on a square grid, row by row from below: marching squares.
-export function contour(values, count, x, y) {
+// The zero line of values on a grid of rows from below: marching squares.
+export function contour(values, [rows, count], x, y) {
   const parts = [];
   const cross = (a, b) => a / (a - b);
-  for (let i = 0; i + 1 < count; i++) {
+  for (let i = 0; i + 1 < rows; i++) {
     for (let j = 0; j + 1 < count; j++) {
       const a = values[i * count + j], b = values[i * count + j + 1];
       const c = values[(i + 1) * count + j + 1], d = values[(i + 1) * count + j];
@@ -33,14 +33,14 @@ function rgb(name) {
 }
 
 // A picture of the sign and size of values: one colour for each side, deeper where it is surer.
-export function shading(values, count, unit, deepest = 0.5) {
-  const canvas = h("canvas", { width: count, height: count });
+export function shading(values, [rows, count], unit, deepest = 0.5) {
+  const canvas = h("canvas", { width: count, height: rows });
   const context = canvas.getContext("2d");
-  const image = context.createImageData(count, count);
+  const image = context.createImageData(count, rows);
   const sides = [rgb("neg"), rgb("pos")];
-  for (let i = 0; i < count; i++) {
+  for (let i = 0; i < rows; i++) {
     for (let j = 0; j < count; j++) {
-      const value = values[(count - 1 - i) * count + j];
+      const value = values[(rows - 1 - i) * count + j];
       const side = sides[value > 0 ? 1 : 0];
       const place = 4 * (i * count + j);
       for (let k = 0; k < 3; k++) image.data[place + k] = side[k];
@@ -63,7 +63,9 @@ export function ticks(low, high, count = 5) {
 
 // Axes for a chart of x and y; `series` are { name, points, colour, dash, width, dots }.
 export function chart(svg, given) {
-  const { width = 460, height = 250, series, x, y, zero = false, logY = false, marks = [], title } = given;
+  const { series, x, y, zero = false, logY = false, marks = [], title } = given;
+  const shape = (given.height ?? 250) / (given.width ?? 460);
+  const width = Math.max(300, Math.min(900, svg.clientWidth || given.width || 460)), height = Math.max(180, width * shape); // letters keep their size
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren();
   const all = series.flatMap((each) => each.points).filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!logY || b > 0));
@@ -83,9 +85,9 @@ export function chart(svg, given) {
   const px = (value) => left + ((width - left - right) * (value - x0)) / (x1 - x0 || 1);
   const py = (value) => height - bottom - ((height - top - bottom) * (toY(value) - y0)) / (y1 - y0 || 1);
   const line = colour("line"), quiet = colour("quiet"), ink = colour("ink");
-  const text = (a, b, words, more = {}) => s("text", { x: a, y: b, "font-size": 11, fill: quiet, "font-family": "system-ui, sans-serif", ...more }, words);
+  const text = (a, b, words, more = {}) => s("text", { x: a, y: b, "font-size": 11.5, fill: quiet, "font-family": "system-ui, sans-serif", ...more }, words);
   svg.append(s("rect", { width, height, fill: colour("paper") }));
-  if (title) svg.append(text(left, 15, title, { fill: ink, "font-size": 12.5, "font-weight": 600 }));
+  if (title) svg.append(text(left, 15, title, { fill: ink, "font-size": 13, "font-weight": 600 }));
   for (const value of ticks(x0, x1, 5)) {
     svg.append(s("line", { x1: px(value), x2: px(value), y1: top, y2: height - bottom, stroke: line, "stroke-width": 0.7 }));
     svg.append(text(px(value), height - bottom + 14, number(value, 3), { "text-anchor": "middle" }));

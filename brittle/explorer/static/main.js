@@ -1,6 +1,6 @@
 // Tabs, keys, the state in the address, and what is saved.
 
-import { ask } from "./api.js";
+import { ask, newest } from "./api.js";
 import { byId, complain, h, say } from "./dom.js";
 import { saved } from "./draw.js";
 import { Papers } from "./papers.js";
@@ -35,6 +35,7 @@ class Explorer {
     document.body.classList.toggle("lecture", this.given.lecture === true);
     byId("lecture").setAttribute("aria-pressed", this.given.lecture === true);
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.tabs[this.now].redraw());
+    addEventListener("resize", newest(async () => this.tabs[this.now].redraw()));
     addEventListener("hashchange", () => { if (location.hash.slice(1) !== this.written) location.reload(); });
     await this.show(TABS.includes(this.given.tab) ? this.given.tab : "plane");
     document.documentElement.dataset.ready = "yes";

@@ -1,6 +1,6 @@
 // The settings of the four papers: training as it goes, and the theorem's hypotheses turning green.
 
-import { floats, stream } from "./api.js";
+import { ask, floats, stream } from "./api.js";
 import { choice, colour, complain, h, number, s, slider } from "./dom.js";
 import { chart, theorems } from "./draw.js";
 
@@ -107,7 +107,7 @@ export class Papers {
   drawFan() {
     const frame = this.now(), known = frame?.universal;
     if (!known) return;
-    const c = Math.min(this.c ?? known.smallest ?? known.reach / 1.5, known.reach);
+    const c = Math.min(this.c ?? 1.02 * (known.smallest ?? known.reach / 1.5), known.reach);
     const [count, steps] = known.margins.shape, values = (known.values ??= floats(known.margins));
     const flipped = new Set(known.intervals.filter(([, start, stop]) => start < c && (stop === null || c < stop)).map(([k]) => k));
     const series = Array.from({ length: count }, (_, k) => ({ points: Array.from({ length: steps }, (_, j) => [(known.reach * j) / (steps - 1), values[k * steps + j]]), colour: flipped.has(k) ? colour("universal") : colour("pos"), width: 1.3, opacity: 0.75 }));
@@ -137,6 +137,8 @@ export class Papers {
     this.to(next);
     return true;
   }
+
+  async python() { return (await ask("paper-python", { paper: this.name, seed: this.seed, ...this.values })).lines; }
 
   picture() { return { svg: this.fan, name: `brittle-${this.name}` }; }
 }

@@ -4,7 +4,7 @@ import { ask, floats, newest, stream } from "./api.js";
 import { byId, check, choice, colour, complain, h, number, s, say, slider } from "./dom.js";
 import { chart, contour, shading, theorems } from "./draw.js";
 
-const SIDE = 720; // of the picture, in its own units
+const HEIGHT = 720; // of the picture, in its own units
 const NAMES = { moons: "Moons", rings: "Rings", line: "Line of seven", xor: "XOR", sphere: "Slice of the sphere", clusters: "Clusters", own: "Your own points" };
 const SHOWN = { shading: true, balls: true, flips: true, neurons: false, multipliers: true, universal: false, values: false };
 const START = { width: 60, start: "pytorch", scale: 1, loss: "exponential", seed: 0, until: -20 };
@@ -20,12 +20,13 @@ const SCENES = [
 export class Plane {
   constructor(root, about, changed) {
     Object.assign(this, { root, about, changed });
+    this.aspect = matchMedia("(max-width: 62rem)").matches ? 1 : 1.5;
     this.points = []; this.view = { x: 0, y: 0, half: 2.6 }; this.show = { ...SHOWN };
     this.given = { ...START }; this.preset = { preset: "moons", count: 20, noise: 0.08, seed: 0 };
     this.direction = "examples"; this.c = 0; this.label = 1; this.chosen = -1; this.frames = []; this.frame = -1;
     this.mode = "kkt"; this.jump = "kkt"; this.network = null; this.found = null; this.pinned = null; this.scene = 0;
     this.opened = new Set(["vardi2022/4.1"]);
-    this.update = newest((parts) => this.ask(parts).catch(complain));
+    this.update = newest((parts, body) => this.ask(parts, body).catch(complain));
     this.build();
   }
 
@@ -56,9 +57,10 @@ export class Plane {
   }
 
   build() {
-    this.svg = s("svg", { class: "picture", viewBox: `0 0 ${SIDE} ${SIDE}`, role: "application", "aria-label": "Points in the plane. Click to add one, drag to move it." });
+    this.svg = s("svg", { class: "picture", viewBox: `0 0 ${HEIGHT * this.aspect} ${HEIGHT}`, role: "application", "aria-label": "Points in the plane. Click to add one, drag to move it." });
     this.layers = Object.fromEntries(["ground", "shade", "neurons", "pinned", "balls", "boundary", "flips", "universal", "points"].map((name) => [name, s("g")]));
     this.svg.append(...Object.values(this.layers));
+    this.svg.style.aspectRatio = this.aspect;
     this.bindPointer();
     this.readout = h("div", { class: "readout", id: "plane-readout" });
     this.sceneLine = h("p", { class: "scene", id: "scene" });
@@ -110,7 +112,7 @@ export class Plane {
   buildUniversal() {
     this.universalCheck = check("push every point", this.show.universal, (on) => { this.show.universal = on; this.redraw(); this.changed(); }, "universal");
     this.sizeSlider = slider("size c", { least: 0, most: 6, whole: false, value: this.c }, (value) => { this.c = value; this.show.universal = true; this.universalCheck.set(true); this.drawUniversal(); this.changed(); });
-    this.directionChoice = choice("direction", { examples: "from the examples (vardi2022)", gradients: "from the gradients" }, this.direction, (value) => { this.direction = value; this.update(["universal"]); });
+    this.directionChoice = choice("direction", { examples: "from the examples (vardi2022)", gradients: "from the gradients" }, this.direction, (value) => { this.direction = value; this.update(["universal"], { jump: "none" }); });
     this.counter = h("p", { id: "counter" });
     return h("details", { class: "card", open: true }, h("summary", {}, "One direction for all"), h("div", { class: "row" }, this.universalCheck, this.directionChoice), this.sizeSlider, this.counter);
   }
@@ -131,7 +133,7 @@ export class Plane {
   // What is asked of the server
 
   body(parts) {
-    return { points: this.points, network: this.network ?? undefined, jump: this.mode === "kkt" ? this.jump : "none", direction: this.direction, parts: parts ?? ["grid", "radii", "universal", "kkt", "theorems"], ...this.given, ...this.view };
+    return { points: this.points, network: this.network ?? undefined, jump: this.mode === "kkt" ? this.jump : "none", direction: this.direction, parts: parts ?? ["grid", "radii", "universal", "kkt", "theorems"], ...this.given, ...this.view, aspect: this.aspect };
   }
 
   async load() {
@@ -146,15 +148,16 @@ export class Plane {
     this.changed();
   }
 
-  async ask(parts) {
+  async ask(parts, further) {
     const asked = performance.now(), points = this.points;
-    const found = await ask("plane", this.body(parts));
+    const found = await ask("plane", { ...this.body(parts), ...further });
     this.took = performance.now() - asked;
     this.network = found.network;
     this.found = { ...(parts ? this.found : {}), ...found, points };
     this.redraw();
     this.svg.dataset.updates = Number(this.svg.dataset.updates ?? 0) + 1;
     this.changed();
+    if (found.behind) this.update(parts); // the boundary stays a moment behind its points where it has to be solved for again
   }
 
   jumpTo(name) {
@@ -186,7 +189,7 @@ export class Plane {
     this.frames = []; this.mode = "frame";
     document.body.classList.add("busy");
     try {
-      for await (const frame of stream("flow", { points: this.points, ...this.given, ...this.view }, mine.signal)) {
+      for await (const frame of stream("flow", { points: this.points, ...this.given, ...this.view, aspect: this.aspect }, mine.signal)) {
         this.frames.push(frame);
         this.showTimeline();
         if (playing) this.drawFrame(this.frames.length - 1);
@@ -288,24 +291,25 @@ export class Plane {
     this.points = points;
     if (this.mode === "frame" || this.mode === "given") this.mode = this.mode === "frame" ? "given" : this.mode;
     this.drawPoints();
-    return this.update();
+    clearTimeout(this.resting); // hypotheses are looked at when the points rest
+    this.resting = setTimeout(() => this.rest(), 300);
+    return this.update(["grid", "radii", "universal", "kkt"], { patient: false });
+  }
+
+  async rest() {
+    if (!this.found?.behind) await this.update(["theorems"], { jump: "none" });
   }
 
   zoom(factor) {
     this.view.half = Number(Math.min(50, Math.max(0.05, this.view.half * factor)).toPrecision(5));
-    if (this.mode === "frame") this.mode = "given";
     this.redraw();
-    const mode = this.mode;
-    this.mode = "given";
-    const done = this.update(["grid"]);
-    return done.then(() => { this.mode = mode; });
+    return this.update(["grid"], { jump: "none" });
   }
 
   bindPointer() {
     const place = (event) => {
-      const box = this.svg.getBoundingClientRect(), side = Math.min(box.width, box.height);
-      const left = box.left + (box.width - side) / 2, top = box.top + (box.height - side) / 2;
-      return this.world(((event.clientX - left) / side) * SIDE, ((event.clientY - top) / side) * SIDE);
+      const box = this.svg.getBoundingClientRect(), unit = HEIGHT / box.height;
+      return this.world((event.clientX - box.left) * unit, (event.clientY - box.top) * unit);
     };
     let drag = null;
     this.svg.addEventListener("pointerdown", (event) => {
@@ -404,19 +408,19 @@ export class Plane {
 
   px(x, y) {
     const { x: cx, y: cy, half } = this.view;
-    return [((x - cx + half) / (2 * half)) * SIDE, SIDE - ((y - cy + half) / (2 * half)) * SIDE];
+    return [((x - cx) / half + this.aspect) * (HEIGHT / 2), (1 - (y - cy) / half) * (HEIGHT / 2)];
   }
 
   world(px, py) {
     const { x, y, half } = this.view;
-    return [x - half + (2 * half * px) / SIDE, y - half + (2 * half * (SIDE - py)) / SIDE];
+    return [x + half * (px / (HEIGHT / 2) - this.aspect), y + half * (1 - py / (HEIGHT / 2))];
   }
 
-  length(size) { return (size / (2 * this.view.half)) * SIDE; }
+  length(size) { return (size / (2 * this.view.half)) * HEIGHT; }
 
   redraw() {
     if (!this.points.length) return;
-    this.layers.ground.replaceChildren(s("rect", { width: SIDE, height: SIDE, fill: colour("paper") }));
+    this.layers.ground.replaceChildren(s("rect", { width: HEIGHT * this.aspect, height: HEIGHT, fill: colour("paper") }));
     this.sceneLine.textContent = SCENES[this.scene][0];
     this.drawGrid();
     this.drawNeurons();
@@ -433,14 +437,14 @@ export class Plane {
     shade.replaceChildren(); boundary.replaceChildren(); pinned.replaceChildren();
     const grid = this.found?.grid;
     if (!grid) return;
-    const count = grid.logits.shape[0], values = (grid.values ??= floats(grid.logits));
-    const [left, top] = this.px(grid.x - grid.half, grid.y + grid.half), size = this.length(2 * grid.half);
+    const shape = grid.logits.shape, values = (grid.values ??= floats(grid.logits));
+    const [left, top] = this.px(grid.x - grid.half * grid.aspect, grid.y + grid.half), size = this.length(2 * grid.half);
     const margins = [...this.found.margins ?? [1]].map(Math.abs).sort((a, b) => a - b);
     const unit = (margins[Math.floor(margins.length / 2)] || 1) * 1.5;
     const bare = document.body.classList.contains("lecture") && this.scene === 0;
-    const cell = size / (count - 1);
-    if (this.show.shading) shade.append(s("image", { href: shading(values, count, unit), x: left - cell / 2, y: top - cell / 2, width: size + cell, height: size + cell, preserveAspectRatio: "none" }));
-    const d = contour(values, count, (j) => left + j * cell, (i) => top + size - i * cell);
+    const across = (size * grid.aspect) / (shape[1] - 1), up = size / (shape[0] - 1);
+    if (this.show.shading) shade.append(s("image", { href: shading(values, shape, unit), x: left - across / 2, y: top - up / 2, width: size * grid.aspect + across, height: size + up, preserveAspectRatio: "none" }));
+    const d = contour(values, shape, (j) => left + j * across, (i) => top + size - i * up);
     this.boundaryPath = d;
     if (!bare) boundary.append(s("path", { d, fill: "none", stroke: colour("boundary"), "stroke-width": 2.4, "stroke-linecap": "round" }));
     if (this.pinned) pinned.append(s("path", { d: this.pinned, fill: "none", stroke: colour("quiet"), "stroke-width": 2, "stroke-dasharray": "7 6" }));
@@ -456,7 +460,7 @@ export class Plane {
     const layer = this.layers.neurons;
     layer.replaceChildren();
     if (!this.show.neurons || !this.network) return;
-    const { W, b, v } = this.network, far = 3 * this.view.half, strongest = Math.max(...v.map((each, k) => Math.abs(each) * Math.hypot(...W[k])));
+    const { W, b, v } = this.network, far = 4 * this.view.half, strongest = Math.max(...v.map((each, k) => Math.abs(each) * Math.hypot(...W[k])));
     W.forEach(([a, c], k) => {
       const size = Math.hypot(a, c), strength = (Math.abs(v[k]) * size) / strongest;
       if (!(size > 0)) return;
@@ -473,7 +477,7 @@ export class Plane {
     if (!radii || radii.lower.length !== this.points.length) return;
     (this.found.points ?? this.points).forEach(([x, y], k) => {
       const [cx, cy] = this.px(x, y), lower = radii.lower[k], upper = radii.upper[k];
-      if (this.show.balls && lower > 0 && this.length(lower) < 3 * SIDE) {
+      if (this.show.balls && lower > 0 && this.length(lower) < 3 * HEIGHT) {
         balls.append(s("circle", { cx, cy, r: this.length(lower), fill: colour("ball"), "fill-opacity": 0.1, stroke: colour("ball"), "stroke-width": 1.6 }));
         if (upper !== null && upper > lower * 1.001) balls.append(s("circle", { cx, cy, r: this.length(upper), fill: "none", stroke: colour("ball"), "stroke-dasharray": "3 4" }));
       }

@@ -23,6 +23,7 @@ export class Walk {
     for (const name of ["way", "across"]) if (this.ways()[kept[name]]) this[name] = kept[name];
     for (const name of ["t", "c"]) if (typeof kept[name] === "number") this[name] = kept[name];
     if (["step", "row", "label"].includes(kept.sort)) this.sort = kept.sort;
+    if (!Number.isInteger(kept.row)) this.row = this.order()[0];
     this.direction = this.list.directions[0];
     this.build();
     this.universal = await ask("universal", { direction: this.direction });
@@ -57,7 +58,7 @@ export class Walk {
       h("div", { class: "card" }, this.words, this.facts),
       h("div", { class: "charts" },
         h("div", { class: "card" }, h("div", { class: "row" }, h("span", { class: "quiet" }, "along"), this.wayChoice, this.otherBox), h("figure", {}, this.rayBox), h("label", { class: "field" }, h("span", {}, "slide along the ray"), h("output", { id: "slide-at" }), this.slide), this.kinks, this.pictures, this.moved),
-        h("div", { class: "card" }, h("div", { class: "row" }, h("span", { class: "quiet" }, "and across"), this.acrossChoice), h("figure", {}, this.sliceBox), h("p", { class: "small quiet" }, "The circle is proved: no perturbation inside it flips the example."))));
+        h("div", { class: "card" }, h("div", { class: "row" }, h("span", { class: "quiet" }, "and across"), this.acrossChoice), h("figure", {}, this.sliceBox), h("p", { class: "small quiet" }, "Inside the circle nothing flips the example: that is proved. Dots are the other examples, projected on this plane."))));
     const aside = h("aside", { class: "stack" },
       h("div", { class: "card" }, h("div", { class: "row" }, h("h2", {}, `${list.title}: ${list.examples} examples`)), h("div", { class: "row small" }, this.sortChoice), this.grid,
         h("p", { class: "small quiet" }, list.labels.length < list.examples ? `The first ${list.labels.length} are listed. ` : "", "Below each: how far one step along its gradient has to go.")),
@@ -153,12 +154,12 @@ export class Walk {
   drawSlice() {
     const { slice } = this, side = 520, svg = this.sliceBox;
     if (!slice) return;
-    const count = slice.margins.shape[0], values = (slice.values ??= floats(slice.margins));
+    const shape = slice.margins.shape, count = shape[0], values = (slice.values ??= floats(slice.margins));
     const px = (x) => ((x + slice.half) / (2 * slice.half)) * side, py = (y) => side - px(y);
     const unit = [...values].map(Math.abs).sort((a, b) => a - b)[Math.floor(values.length / 2)] || 1;
     const cell = side / (count - 1);
-    svg.replaceChildren(s("rect", { width: side, height: side, fill: colour("paper") }), s("image", { href: shading(values, count, unit, 0.55), x: -cell / 2, y: -cell / 2, width: side + cell, height: side + cell, preserveAspectRatio: "none" }),
-      s("path", { d: contour(values, count, (j) => j * cell, (i) => side - i * cell), fill: "none", stroke: colour("boundary"), "stroke-width": 2.2 }));
+    svg.replaceChildren(s("rect", { width: side, height: side, fill: colour("paper") }), s("image", { href: shading(values, shape, unit, 0.55), x: -cell / 2, y: -cell / 2, width: side + cell, height: side + cell, preserveAspectRatio: "none" }),
+      s("path", { d: contour(values, shape, (j) => j * cell, (i) => side - i * cell), fill: "none", stroke: colour("boundary"), "stroke-width": 2.2 }));
     const others = (slice.near ??= floats(slice.others));
     for (let k = 0; k < others.length / 2; k++) {
       const x = others[2 * k], y = others[2 * k + 1];
@@ -207,6 +208,8 @@ export class Walk {
     this.choose(order[place + steps[key]]);
     return true;
   }
+
+  async python() { return (await ask("walk-python", { row: this.row, way: this.way })).lines; }
 
   picture() { return { svg: this.sliceBox, name: `brittle-example-${this.row}` }; }
 }
