@@ -26,8 +26,9 @@ from brittle.explorer.guard import Guard, TooLong
 from brittle.explorer.jumps import JUMPS, Memory
 from brittle.explorer.plane import plane
 from brittle.explorer.python_lines import paper_lines, python_lines
-from brittle.explorer.start import LOSSES, STARTS, WIDEST
+from brittle.explorer.start import LOSSES, WIDEST
 from brittle.explorer.walk import Walk
+from brittle.networks import PARTS as STARTS
 from brittle.settings import Data
 
 LOGGER = logging.getLogger("brittle.explorer")
@@ -121,7 +122,8 @@ def _file(name: str) -> Callable[[Request], Any]:
 def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Any]:
     async def serve(request: Request) -> Response:
         try:
-            return JSONResponse(await desk.ask(answer, Asked.of(await _json(request))))
+            found = await desk.ask(answer, Asked.of(await _json(request)))
+            return JSONResponse(jsonable(found))
         except Exception as error:
             return _failure(error)
 
@@ -145,7 +147,7 @@ def _streaming(desk: Desk, stream: Callable[[Asked], Iterator[Any]]) -> Callable
 async def _lines(desk: Desk, first: Any, steps: Iterator[Any]) -> AsyncIterator[str]:
     found = first
     while found is not None:
-        yield json.dumps(found) + "\n"
+        yield json.dumps(jsonable(found)) + "\n"
         try:
             found = await desk.ask(next, steps, None)
         except Exception as error:

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 from brittle.common.errors import InputError
 from brittle.common.progress import Progress
 
-LONGEST = 20.0  # seconds for one request
+LONGEST = 20.0  # seconds of computing for one request
 
 
 @dataclass(frozen=True)
 class Clock:
-    """A watch that ends the work after so many `seconds`; `begun` is when they began."""
+    """A watch that ends the work after so many `seconds` of computing, however busy the machine; they began at `begun`.
+
+    It counts what its own thread does.
+    """
 
     seconds: float = LONGEST
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=time.thread_time)
 
     def __call__(self, progress: Progress) -> None:
         if self.left <= 0:
@@ -23,4 +26,4 @@ class Clock:
     @property
     def left(self) -> float:
         """Seconds; negative when time is up."""
-        return self.begun + self.seconds - time.monotonic()
+        return self.begun + self.seconds - time.thread_time()

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from brittle.common.result import jsonable
 from brittle.common.threads import one_torch_thread
 from brittle.explorer import packed, points
 from brittle.explorer.asked import Asked
@@ -33,7 +32,7 @@ def frame(
 ) -> dict[str, Any]:
     """What is drawn of one moment; the KKT residual where every point is classified."""
     found = {"log_loss": log_loss, "steps": steps, "message": message, "network": packed.weights(network)}
-    return jsonable(found | progress(network, data) | {"grid": grid(network, asked)})
+    return found | progress(network, data) | {"grid": grid(network, asked)}
 
 
 def progress(network: TwoLayer, data: Data) -> dict[str, Any]:

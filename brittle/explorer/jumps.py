@@ -51,10 +51,8 @@ def _key(network: TwoLayer) -> bytes:
     return b"".join(each.contiguous().numpy().tobytes() for each in (network.W, network.b, network.v))
 
 
-def kkt_point(
-    start: Start, data: Data, clock: Clock, last: Landed | None = None, patient: bool = True
-) -> Landed | None:
-    """The last KKT point followed to where the points are now; else, if `patient`, the one near the start's patterns."""
+def kkt_point(start: Start, data: Data, clock: Clock, last: Landed | None, patient: bool) -> Landed | None:
+    """The last KKT point, followed to where the points are now; else, if `patient`, the one near the start."""
     point, way = None, "followed"
     if last is not None and last.point is not None and last.data.X.shape == data.X.shape:
         point = follow(last.point, last.data, data)

@@ -8,7 +8,6 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import DIRECTIONS, Universal
-from brittle.common.result import jsonable
 from brittle.common.threads import one_torch_thread
 from brittle.explorer import packed
 from brittle.explorer.asked import Asked
@@ -208,7 +207,7 @@ def frame(
     """One moment: the curves, the universal perturbation, and the hypotheses with their slack."""
     found = {"where": where, "log_loss": log_loss, "steps": steps, "neurons": network.width, "columns": data.columns}
     found |= progress(network, data) | {"theorems": on_instance(data, network, statements(chosen, asked))}
-    return jsonable(found | {"universal": _universal(chosen, network, data)})
+    return found | {"universal": _universal(chosen, network, data)}
 
 
 def statements(chosen: Paper, asked: Asked) -> list[Theorem]:

@@ -9,7 +9,6 @@ from torch import Generator, Tensor
 from brittle.attacks import DIRECTIONS, Universal
 from brittle.certificates import Exact
 from brittle.common.errors import InputError, require
-from brittle.common.result import jsonable
 from brittle.common.threads import one_torch_thread
 from brittle.explorer import packed, points
 from brittle.explorer.asked import Asked
@@ -42,7 +41,7 @@ def plane(memory: Memory, asked: Asked) -> dict[str, Any]:
             "origin": origin if landed is None else landed.say["way"],
             "behind": jump != "none" and landed is None,
         }
-        return jsonable(found | measured(asked, network, data, parts, landed.residual if landed else None, clock))
+        return found | measured(asked, network, data, parts, landed.residual if landed else None, clock)
 
 
 def _landed(memory: Memory, asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> Landed | None:
@@ -137,8 +136,8 @@ def network_of(asked: Asked, data: Data) -> tuple[TwoLayer, str]:
     v = weights.numbers("v", WIDEST, LARGEST_WEIGHT)
     b, W = weights.numbers("b", WIDEST, LARGEST_WEIGHT), weights.rows("W", 2, WIDEST, LARGEST_WEIGHT)
     require(len(v) == len(b) == len(W) > 0, "W, b and v of the network must have one row for every neuron")
-    arrays = (torch.tensor(each, dtype=torch.float64) for each in (W, b, v))
-    return TwoLayer(*arrays, torch.tensor(weights.number("c", 0.0, -1e12, 1e12), dtype=torch.float64)), "given"
+    c = weights.number("c", 0.0, -LARGEST_WEIGHT, LARGEST_WEIGHT)
+    return TwoLayer(*(torch.tensor(each, dtype=torch.float64) for each in (W, b, v, c))), "given"  # type: ignore[misc]
 
 
 def _classifying(asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> TwoLayer:

@@ -44,7 +44,8 @@ def profile(network: Network, x: Tensor, y: Tensor, direction: Tensor, limit: fl
 
 def _lowest(length: float, value: list[float], slope: list[float]) -> list[tuple[float, float]]:
     """The corners of the least of some lines on (0, length], its right end included."""
-    corners, t, lines = [], 0.0, list(zip(value, slope, strict=True))
+    corners: list[tuple[float, float]] = []
+    t, lines = 0.0, list(zip(value, slope, strict=True))
     if length <= 0:
         return []
     here = min(lines, key=lambda line: (line[0], line[1]))

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Generator
 
 from brittle.explorer.asked import Asked
-from brittle.explorer.clock import Clock
+from brittle.explorer.clock import LONGEST, Clock
 from brittle.networks import PARTS as STARTS
 from brittle.networks import Initialisation, TwoLayer
 from brittle.settings import Data
@@ -52,9 +52,8 @@ def trained(asked: Asked, data: Data, start: TwoLayer, clock: Clock) -> Iterator
     """The flow from mark to mark; the last one may be short of its mark, and says so."""
     flow, network = flow_of(asked), start
     for mark in marks(asked.number("until", UNTIL, DEEPEST, -0.5)):
-        stops = (LogLoss(mark), Steps(STEPS), Time(max(clock.left, 0.01)))
-        training = replace(flow, until=stops).train(network, data)
+        training = replace(flow, until=(LogLoss(mark), Steps(STEPS), Time(LONGEST))).train(network, data)
         yield training
-        if not training.reached:
+        if not training.reached or clock.left <= 0:
             return
         network = training.network

@@ -11,7 +11,6 @@ from brittle.attacks import DIRECTIONS, GradientStep, MinimumNorm, Restriction, 
 from brittle.auditing import certifiable
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.errors import InputError, require
-from brittle.common.result import jsonable
 from brittle.explorer import packed
 from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
@@ -80,25 +79,23 @@ class Walk:
         step = GradientStep().run(self.network, self.listed)
         predicted = self.network.predict(self.listed.X)
         truth = self.data.truth
-        return jsonable(
-            {
-                "title": self.title,
-                "network": self.network.description,
-                "examples": len(self.data),
-                "columns": self.data.columns,
-                "binary": self.data.binary,
-                "image": truth.image,
-                "names": truth.names,
-                "codimension": None if self.basis is None else self.data.columns - self.basis.shape[1],
-                "certificate": None if self.proof is None else self.proof.name,
-                "labels": self.listed.y,
-                "predicted": predicted,
-                "margins": self.network.margins(self.listed.X, self.listed.y),
-                "steps": torch.where(step.success, step.norms, torch.inf),
-                "pixels": packed.drawn(self.listed.X) if self.data.columns <= 3072 else None,
-                "directions": self._directions(),
-            }
-        )
+        return {
+            "title": self.title,
+            "network": self.network.description,
+            "examples": len(self.data),
+            "columns": self.data.columns,
+            "binary": self.data.binary,
+            "image": truth.image,
+            "names": truth.names,
+            "codimension": None if self.basis is None else self.data.columns - self.basis.shape[1],
+            "certificate": None if self.proof is None else self.proof.name,
+            "labels": self.listed.y,
+            "predicted": predicted,
+            "margins": self.network.margins(self.listed.X, self.listed.y),
+            "steps": torch.where(step.success, step.norms, torch.inf),
+            "pixels": packed.drawn(self.listed.X) if self.data.columns <= 3072 else None,
+            "directions": self._directions(),
+        }
 
     def example(self, asked: Asked) -> dict[str, Any]:
         """Everything about one example: enclosure, shortest flips anywhere, on and off the subspace, and its rival."""
@@ -107,24 +104,22 @@ class Walk:
         flips = {way: self._flip(row, way) for way in ("flip", *(("on", "off") if self.basis is not None else ()))}
         rival, distance = self._rival(row)
         bounds = self._bounds(row)
-        return jsonable(
-            {
-                "row": row,
-                "label": y[0],
-                "logits": self.network.logits(x).reshape(-1),
-                "margin": self.network.margins(x, y)[0],
-                "norm": x.norm(),
-                "lower": None if bounds is None else bounds.lower[0],
-                "upper": flips["flip"].norm() if bool(flips["flip"].any()) else None,
-                "status": None if bounds is None else bounds.status[0].value,
-                "lengths": {way: flip.norm() if bool(flip.any()) else None for way, flip in flips.items()},
-                "flips": {way: packed.drawn(flip) for way, flip in flips.items()},
-                "becomes": self.network.predict(x + flips["flip"])[0],
-                "rival": rival,
-                "rival_distance": distance,
-                "moved": self._moved(x[0], flips["flip"]),
-            }
-        )
+        return {
+            "row": row,
+            "label": y[0],
+            "logits": self.network.logits(x).reshape(-1),
+            "margin": self.network.margins(x, y)[0],
+            "norm": x.norm(),
+            "lower": None if bounds is None else bounds.lower[0],
+            "upper": flips["flip"].norm() if bool(flips["flip"].any()) else None,
+            "status": None if bounds is None else bounds.status[0].value,
+            "lengths": {way: flip.norm() if bool(flip.any()) else None for way, flip in flips.items()},
+            "flips": {way: packed.drawn(flip) for way, flip in flips.items()},
+            "becomes": self.network.predict(x + flips["flip"])[0],
+            "rival": rival,
+            "rival_distance": distance,
+            "moved": self._moved(x[0], flips["flip"]),
+        }
 
     def ray(self, asked: Asked) -> dict[str, Any]:
         """The margin along a ray from one example, with its kinks and its first flip."""
@@ -134,7 +129,7 @@ class Walk:
         first = float(first_flip(self.network, x, y, direction)[0])
         limit = asked.number("limit", 0.0, 0, 1e6) or 2 * self._reach(row, first)
         found = profile(self.network.to(torch.float64), x[0], y[0], direction, limit)
-        return jsonable({"row": row, "limit": limit, "first_flip": first, **vars(found)})
+        return {"row": row, "limit": limit, "first_flip": first, **vars(found)}
 
     def slice(self, asked: Asked) -> dict[str, Any]:
         """Margins in the plane of two ways through one example, and where both lead to a flip."""
@@ -153,27 +148,23 @@ class Walk:
         across, along = (each.reshape(-1, 1) for each in torch.meshgrid(steps, steps, indexing="ij"))
         margins = self.network.margins(x + along * first + across * second, y.expand(count * count)).double()
         others = self.listed.X - x
-        return jsonable(
-            {
-                "row": row,
-                "half": half,
-                "margins": packed.drawn(margins.view(count, count)),
-                "flip": [float(self._flip(row, "flip") @ way) for way in (first, second)],
-                "others": packed.drawn(torch.stack([others @ first, others @ second], 1)),
-            }
-        )
+        return {
+            "row": row,
+            "half": half,
+            "margins": packed.drawn(margins.view(count, count)),
+            "flip": [float(self._flip(row, "flip") @ way) for way in (first, second)],
+            "others": packed.drawn(torch.stack([others @ first, others @ second], 1)),
+        }
 
     def universal(self, asked: Asked) -> dict[str, Any]:
         """One direction for all listed examples, and where along it each is flipped."""
         found = self._universal(asked.word("direction", self._directions(), self._directions()[0]))
-        return jsonable(
-            {
-                "smallest": found.smallest,
-                "z": packed.drawn(found.z),
-                "count": int(found.considered.sum()),
-                **flipped(found.considered, found.intervals),
-            }
-        )
+        return {
+            "smallest": found.smallest,
+            "z": packed.drawn(found.z),
+            "count": int(found.considered.sum()),
+            **flipped(found.considered, found.intervals),
+        }
 
     def python(self, asked: Asked) -> dict[str, Any]:
         """The Python lines for one example."""
@@ -221,7 +212,8 @@ class Walk:
         """The shortest flip that is known, anywhere or on or off the subspace; zero where there is none."""
         bounds = self._bounds(row) if way == "flip" else None
         if bounds is not None:
-            return bounds.flips[0]
+            known: Tensor = bounds.flips[0]
+            return known
         side = Restriction(self.basis, off=way == "off") if way in ("on", "off") else Restriction()
         one, rng = self.listed.take(torch.tensor([row])), Generator().manual_seed(0)
         attack = MinimumNorm(subspace=side)
@@ -275,4 +267,5 @@ class Walk:
 
 def _random(columns: int, seed: int) -> Tensor:
     vector = torch.randn(columns, generator=Generator().manual_seed(seed), dtype=torch.float64)
-    return vector / vector.norm()
+    unit: Tensor = vector / vector.norm()
+    return unit
