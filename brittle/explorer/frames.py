@@ -9,7 +9,7 @@ from brittle.explorer import packed, points
 from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
 from brittle.explorer.plane import grid
-from brittle.explorer.start import trained, untrained
+from brittle.explorer.start import goal, trained, untrained
 from brittle.margin import residual
 from brittle.networks import TwoLayer
 from brittle.settings import Data
@@ -18,6 +18,7 @@ from brittle.settings import Data
 def frames(asked: Asked) -> Iterator[dict[str, Any]]:
     """First the network as it was drawn, then one frame for every mark of the log-loss."""
     clock, data = Clock(), points.given(asked)
+    goal(asked)  # what is wrong with it is said before the first frame
     start = untrained(asked, data)
     yield frame(asked, start, data, math.nan, 0)
     steps = 0

@@ -15,7 +15,7 @@ from brittle.explorer.clock import Clock
 from brittle.explorer.frames import progress
 from brittle.explorer.hypotheses import on_instance
 from brittle.explorer.plane import flipped
-from brittle.explorer.start import trained, untrained
+from brittle.explorer.start import goal, trained, untrained
 from brittle.margin import solve
 from brittle.networks import TwoLayer
 from brittle.settings import AlmostOrthogonal, Clusters, Data, Setting, Sphere, Subspace
@@ -186,6 +186,7 @@ def settled(asked: Asked) -> tuple[Paper, Draw, Asked]:
     chosen = PAPERS[asked.word("paper", tuple(PAPERS), "vardi2022")]
     controls = {name: control.set for name, control in chosen.controls.items()}
     layers = "all" if chosen.jumps else "first"
+    goal(asked)
     own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": layers, **controls, **asked.values})
     return chosen, chosen.draws(own, own.whole("dim", 1000, 2, MOST_DIM)), own
 

@@ -137,7 +137,8 @@ def network_of(asked: Asked, data: Data) -> tuple[TwoLayer, str]:
     b, W = weights.numbers("b", WIDEST, LARGEST_WEIGHT), weights.rows("W", 2, WIDEST, LARGEST_WEIGHT)
     require(len(v) == len(b) == len(W) > 0, "W, b and v of the network must have one row for every neuron")
     c = weights.number("c", 0.0, -LARGEST_WEIGHT, LARGEST_WEIGHT)
-    return TwoLayer(*(torch.tensor(each, dtype=torch.float64) for each in (W, b, v, c))), "given"  # type: ignore[misc]
+    arrays = [torch.tensor(each, dtype=torch.float64) for each in (W, b, v, c)]
+    return TwoLayer(arrays[0], arrays[1], arrays[2], arrays[3]), "given"
 
 
 def _classifying(asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> TwoLayer:

@@ -4,7 +4,7 @@ from brittle.explorer import points
 from brittle.explorer.asked import Asked
 from brittle.explorer.papers import LAZY_MARKS, LAZY_RATE, MOST_WIDTH, settled
 from brittle.explorer.plane import PROOF, network_of
-from brittle.explorer.start import UNTIL, law, marks
+from brittle.explorer.start import goal, law, marks
 
 PLANE = """\
 import torch
@@ -64,7 +64,7 @@ def paper_lines(asked: Asked) -> str:
         training = LAZY.format(steps=LAZY_MARKS[-1], ball=ball, rate=LAZY_RATE, examples=draw.examples)
     else:
         layers = own.word("layers", ("all", "first"), "all")
-        training = FLOW.format(marks=marks(UNTIL), layers=layers) + (KKT if chosen.jumps else "")
+        training = FLOW.format(marks=marks(goal(own)), layers=layers) + (KKT if chosen.jumps else "")
     return PAPER.format(
         setting=repr(draw.setting),
         examples=draw.examples,

@@ -48,10 +48,15 @@ def marks(last: float) -> list[float]:
     return [*found, last]
 
 
+def goal(asked: Asked) -> float:
+    """The log-loss to end at."""
+    return asked.number("until", UNTIL, DEEPEST, -0.5)
+
+
 def trained(asked: Asked, data: Data, start: TwoLayer, clock: Clock) -> Iterator[Training[TwoLayer]]:
     """The flow from mark to mark; the last one may be short of its mark, and says so."""
     flow, network = flow_of(asked), start
-    for mark in marks(asked.number("until", UNTIL, DEEPEST, -0.5)):
+    for mark in marks(goal(asked)):
         training = replace(flow, until=(LogLoss(mark), Steps(STEPS), Time(LONGEST))).train(network, data)
         yield training
         if not training.reached or clock.left <= 0:

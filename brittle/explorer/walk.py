@@ -246,8 +246,7 @@ class Walk:
         else:
             rival = self._rival(row)[0]
             other = asked.whole("example", 0, 0, len(self.listed) - 1) if way == "example" else rival
-            require(other is not None, "there is no example of another class")
-            vector = self.listed.X[other] - x[0]
+            vector = _random(self.data.columns, 1) if other is None else self.listed.X[other] - x[0]
         if not bool(vector.any()):
             vector = -self.network.margin_gradients(x, y)[0].double()
         require(bool(vector.any()), f"there is no direction {way!r} from this example")
