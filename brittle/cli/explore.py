@@ -53,10 +53,10 @@ def explore(
     require(not test or model is not None, "--test was given without a network: name its file too")
     from brittle.explorer import listening, serve
 
-    door = listening(port)
-    with watching("explore"):
-        subject = _subject(model, data, test, seed)
-    serve(subject, door, _opener(browser), state)
+    with listening(port) as door:
+        with watching("explore"):
+            subject = _subject(model, data, test, seed)
+        serve(subject, door, _opener(browser), state)
 
 
 def _opener(browser: bool) -> Callable[[str], None]:

@@ -176,7 +176,7 @@ def paper(asked: Asked) -> Iterator[dict[str, Any]]:
         runs = _lazily(own, data, start) if chosen.training == "lazy" else trained(own, data, start, clock)
         for training in runs:
             network, steps = training.network, training.steps + (0 if chosen.training == "lazy" else steps)
-            yield frame(chosen, network, data, chosen.training, training.log_loss, steps, own)
+            yield frame(chosen, network, data, chosen.training, training.log_loss, steps, own, training.message)
         if chosen.jumps and bool((network.margins(data.X, data.y) > 0).all()):
             yield frame(chosen, solve(network, data, watch=clock).network, data, "KKT point", None, steps, own)
 
@@ -203,10 +203,18 @@ def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
 
 
 def frame(
-    chosen: Paper, network: TwoLayer, data: Data, where: str, log_loss: float | None, steps: int, asked: Asked
+    chosen: Paper,
+    network: TwoLayer,
+    data: Data,
+    where: str,
+    log_loss: float | None,
+    steps: int,
+    asked: Asked,
+    message: str = "",
 ) -> dict[str, Any]:
     """One moment: the curves, the universal perturbation, and the hypotheses with their slack."""
-    found = {"where": where, "log_loss": log_loss, "steps": steps, "neurons": network.width, "columns": data.columns}
+    found: dict[str, Any] = {"where": where, "log_loss": log_loss, "steps": steps, "message": message}
+    found |= {"neurons": network.width, "columns": data.columns}
     found |= progress(network, data) | {"theorems": on_instance(data, network, statements(chosen, asked))}
     return found | {"universal": _universal(chosen, network, data)}
 

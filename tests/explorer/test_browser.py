@@ -54,34 +54,40 @@ def browser(tmp_path_factory):
         yield tab
 
 
+SHORT = """
+window.plane = explorer.tabs.plane; window.papers = explorer.tabs.papers; window.walk = explorer.tabs.walk;
+window.at = (id) => document.getElementById(id);
+window.slide = (id, value) => { at(id).value = value; at(id).dispatchEvent(new Event("input")); };
+window.middle = (each) => { const b = each.getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; };
+window.caught = []; HTMLAnchorElement.prototype.click = function () { caught.push(this.download); };
+"""
+
+
+def entered(tab, address):
+    go(tab, address)
+    tab.evaluate(SHORT)
+    wait(tab, "plane.found")
+
+
 @pytest.fixture
 def tab(browser, explorer):
     """A fresh page; at its end nothing was complained of, and nothing was asked of another machine."""
     browser.events.clear()
-    go(browser, explorer[0])
+    entered(browser, explorer[0])
     yield browser
     assert browser.complaints() == []
-    assert all(
-        each.startswith((explorer[0].rsplit("/", 2)[0], "about:", "data:", "blob:")) for each in browser.addresses()
-    )
-
-
-def press(tab, identity):
-    tab.evaluate(f"document.getElementById({identity!r}).click()")
-
-
-def plane(tab, what):
-    return tab.evaluate(f"explorer.tabs.plane.{what}")
+    own = (explorer[0].rsplit("/", 2)[0], "about:", "data:", "blob:")
+    assert all(each.startswith(own) for each in browser.addresses())
 
 
 def text(tab, identity):
-    return tab.evaluate(f"document.getElementById({identity!r}).textContent")
+    return tab.evaluate(f"at({identity!r}).textContent")
 
 
-def middle(tab, point):
-    """Where a point is in the window."""
-    script = f"(() => {{ const b = document.querySelector('[data-point=\"{point}\"] :last-child').getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]; }})()"
-    return tab.evaluate(script)
+def dragged(tab, start, stop):
+    mouse(tab, "mousePressed", *start)
+    mouse(tab, "mouseMoved", *stop)
+    mouse(tab, "mouseReleased", *stop)
 
 
 def test_it_listens_on_this_machine_alone(explorer):
@@ -94,192 +100,137 @@ def test_it_listens_on_this_machine_alone(explorer):
         urllib.request.urlopen(f"http://127.0.0.1:{port}/")
 
 
-def test_a_dragged_point_takes_everything_along(tab):
-    x, y = middle(tab, 2)
-    before = plane(tab, "found.radii.lower")
-    mouse(tab, "mousePressed", x, y)
-    mouse(tab, "mouseMoved", x + 12, y - 9)
-    mouse(tab, "mouseReleased", x + 12, y - 9)
-    wait(
-        tab,
-        "!explorer.tabs.plane.found.behind && explorer.tabs.plane.found.points[2][0] === explorer.tabs.plane.points[2][0]",
-    )
-    moved, radii = plane(tab, "points"), plane(tab, "found.radii.lower")
+def test_a_dragged_point_takes_everything_along_and_the_address_keeps_it(tab):
+    x, y = tab.evaluate("middle(plane.layers.points.children[2].lastChild)")
+    before = tab.evaluate("plane.found.radii.lower")
+    dragged(tab, (x, y), (x + 12, y - 9))
+    wait(tab, "!plane.found.behind && plane.found.points[2][0] === plane.points[2][0]")
+    moved, radii = tab.evaluate("plane.points"), tab.evaluate("plane.found.radii.lower")
     assert radii != before
     table = torch.tensor(moved, dtype=torch.float64)
-    weights = [torch.tensor(plane(tab, f"network.{name}"), dtype=torch.float64) for name in "Wbv"]
+    weights = [torch.tensor(tab.evaluate(f"plane.network.{name}"), dtype=torch.float64) for name in "Wbv"]
     network, data = bt.networks.TwoLayer(*weights), Data(table[:, :2], table[:, 2])
     assert bt.margin.residual(network, data).stationarity < 1e-9
     bounds = bt.certificates.Exact(seconds=1.0, nodes=100).bound(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.allclose(bounds.lower, torch.tensor(radii, dtype=torch.float64), rtol=0, atol=1e-9)
     assert text(tab, "read-smallest") == f"{float(bounds.lower.min()):.4g}"
+    tab.evaluate("plane.c = 0.75; plane.push(0); at('link').click()")
+    entered(tab, tab.evaluate("location.href"))
+    assert tab.evaluate("plane.points") == moved
+    assert tab.evaluate("plane.c") == 0.75
+    again = torch.tensor(tab.evaluate("plane.found.radii.lower"), dtype=torch.float64)
+    assert torch.allclose(bounds.lower, again, rtol=0, atol=1e-9)
 
 
 def test_points_are_added_relabelled_moved_and_removed(tab):
-    count = len(plane(tab, "points"))
-    box = tab.evaluate(
-        "(() => { const b = explorer.tabs.plane.svg.getBoundingClientRect(); return [b.x, b.y, b.width]; })()"
-    )
-    press(tab, "add-minus")
-    mouse(tab, "mousePressed", box[0] + 30, box[1] + 30)
-    mouse(tab, "mouseReleased", box[0] + 30, box[1] + 30)
-    wait(tab, f"explorer.tabs.plane.found.margins.length === {count + 1} && !explorer.tabs.plane.found.behind")
-    added = plane(tab, "points")[-1]
+    count = tab.evaluate("plane.points.length")
+    tab.evaluate("at('add-minus').click()")
+    corner = tab.evaluate("(() => { const b = plane.svg.getBoundingClientRect(); return [b.x + 30, b.y + 30]; })()")
+    dragged(tab, corner, corner)
+    wait(tab, f"plane.found.margins.length === {count + 1} && !plane.found.behind")
+    added = tab.evaluate("plane.points.at(-1)")
     assert added[2] == -1
-    settled(tab, "document.getElementById('relabel').click()")
-    assert plane(tab, "points")[-1] == [added[0], added[1], 1]
-    tab.evaluate(f"document.querySelector('[data-point=\"{count}\"]').focus()")
+    settled(tab, "at('relabel').click()")
+    assert tab.evaluate("plane.points.at(-1)") == [added[0], added[1], 1]
+    tab.evaluate("plane.layers.points.lastChild.focus()")
     key(tab, "ArrowRight")
-    assert plane(tab, "points")[-1][0] > added[0]
-    press(tab, "remove")
-    wait(tab, f"explorer.tabs.plane.found.margins.length === {count}")
+    assert tab.evaluate("plane.points.at(-1)[0]") > added[0]
+    tab.evaluate("at('remove').click()")
+    wait(tab, f"plane.found.margins.length === {count}")
 
 
 def test_the_flow_is_played_and_the_jump_collapses_it(tab):
-    tab.evaluate("explorer.tabs.plane.given.until = -3; explorer.tabs.plane.given.width = 25")
-    press(tab, "train")
-    wait(tab, "explorer.tabs.plane.frames.length > 8 && explorer.tabs.plane.found.radii")
-    assert plane(tab, "network.v.length") == 25
+    tab.evaluate("plane.given.until = -3; plane.given.width = 25; at('train').click()")
+    wait(tab, "plane.frames.length > 8 && plane.found.radii")
+    assert tab.evaluate("plane.network.v.length") == 25
     assert "ln L = -3" in text(tab, "moment")
-    assert not tab.evaluate("explorer.tabs.plane.historyBox.hidden")
-    settled(
-        tab,
-        "(() => { const s = document.getElementById('scrubber'); s.value = 4; s.dispatchEvent(new Event('input')); })()",
-    )
-    assert plane(tab, "frame") == 4
-    press(tab, "play")
-    assert plane(tab, "playing") is not None
-    press(tab, "play")
-    tab.evaluate("explorer.tabs.plane.to(explorer.tabs.plane.frames.length - 1)")
-    settled(tab, "document.getElementById('jump-kkt').click()")
-    wait(tab, "explorer.tabs.plane.found.kkt && explorer.tabs.plane.found.kkt.stationarity < 1e-9")
-    assert plane(tab, "network.v.length") < 25
+    assert not tab.evaluate("plane.historyBox.hidden")
+    settled(tab, "slide('scrubber', 4)")
+    assert tab.evaluate("plane.frame") == 4
+    tab.evaluate("at('play').click()")
+    assert tab.evaluate("plane.playing") is not None
+    tab.evaluate("at('play').click()")
+    settled(tab, "plane.to(plane.frames.length - 1)")
+    settled(tab, "at('jump-kkt').click()")
+    wait(tab, "plane.found.kkt && plane.found.kkt.stationarity < 1e-9")
+    assert tab.evaluate("plane.network.v.length") < 25
 
 
-def test_switches_show_and_hide(tab):
-    layers = {"b": "balls", "f": "flips", "n": "neurons"}
-    for letter, layer in layers.items():
-        before = plane(tab, f"layers.{layer}.childElementCount")
+def test_what_is_shown_and_saved(tab):
+    for letter, layer in {"b": "balls", "f": "flips", "n": "neurons"}.items():
+        before = tab.evaluate(f"plane.layers.{layer}.childElementCount")
         key(tab, letter)
-        assert (plane(tab, f"layers.{layer}.childElementCount") > 0) == (before == 0)
-    tab.evaluate("document.querySelectorAll('#show input').forEach((each) => each.click())")
-    assert plane(tab, "layers.shade.childElementCount") == 0
-    press(tab, "pin")
-    assert plane(tab, "layers.pinned.childElementCount") == 1
-    half = plane(tab, "view.half")
-    settled(tab, "document.getElementById('zoom-out').click()")
-    assert plane(tab, "found.grid.half") == pytest.approx(1.25 * half, rel=1e-4)
-
-
-def test_one_direction_flips_as_many_as_it_says(tab):
-    smallest = plane(tab, "found.universal.smallest")
-    tab.evaluate(f"explorer.tabs.plane.c = {1.0001 * smallest}; explorer.tabs.plane.push(0)")
+        assert (tab.evaluate(f"plane.layers.{layer}.childElementCount") > 0) == (before == 0)
+    smallest = tab.evaluate("plane.found.universal.smallest")
+    tab.evaluate(f"plane.c = {1.0001 * smallest}; plane.push(0)")
     assert text(tab, "counter").startswith("20 of 20")
-    assert plane(tab, "layers.universal.childElementCount") == 40
-    tab.evaluate("explorer.tabs.plane.c = 0; explorer.tabs.plane.push(0)")
+    assert tab.evaluate("plane.layers.universal.childElementCount") == 40
+    tab.evaluate("plane.c = 0; plane.push(0)")
     assert text(tab, "counter").startswith("0 of 20")
-
-
-def test_the_state_is_in_the_address(tab, explorer):
-    settled(tab, "explorer.tabs.plane.moved(0, 0.25, 1.5)")
-    wait(tab, "!explorer.tabs.plane.found.behind")
-    tab.evaluate("explorer.tabs.plane.c = 0.75; explorer.tabs.plane.push(0)")
-    points, radii = plane(tab, "points"), plane(tab, "found.radii.lower")
-    wait(
-        tab,
-        "explorer.written === location.hash.slice(1) && JSON.parse(atob(explorer.written.replaceAll('-', '+').replaceAll('_', '/'))).plane.c === 0.75",
-    )
-    go(tab, tab.evaluate("location.href"))
-    wait(tab, "explorer.tabs.plane.found")
-    assert plane(tab, "points") == points
-    assert plane(tab, "c") == 0.75
-    assert torch.allclose(torch.tensor(plane(tab, "found.radii.lower")), torch.tensor(radii), rtol=0, atol=1e-9)
-
-
-def test_pictures_python_and_keys(tab):
-    tab.evaluate(
-        "window.names = []; const click = HTMLAnchorElement.prototype.click; HTMLAnchorElement.prototype.click = function () { names.push(this.download); }"
-    )
-    for kind in ("png", "svg"):
-        press(tab, f"save-{kind}")
-        wait(tab, f"names.some((name) => name.endsWith('.{kind}'))")
-    press(tab, "python")
-    wait(tab, "document.getElementById('dialog').open")
+    tab.evaluate("at('pin').click(); document.querySelector('#show input').click()")
+    assert tab.evaluate("plane.layers.pinned.childElementCount") == 1
+    assert tab.evaluate("plane.layers.shade.childElementCount") == 0
+    half = tab.evaluate("plane.view.half")
+    settled(tab, "at('zoom-out').click()")
+    assert tab.evaluate("plane.found.grid.half") == pytest.approx(1.25 * half, rel=1e-4)
+    tab.evaluate("at('save-png').click(); at('save-svg').click()")
+    wait(tab, "caught.some((name) => name.endsWith('.png')) && caught.some((name) => name.endsWith('.svg'))")
+    tab.evaluate("at('python').click()")
+    wait(tab, "at('dialog').open")
     assert "bt.certificates.Exact" in text(tab, "dialog-body")
-    tab.evaluate("document.getElementById('dialog').close()")
+    tab.evaluate("at('dialog').close()")
     key(tab, "?")
     assert "KKT" in text(tab, "dialog-body")
-    tab.evaluate("document.getElementById('dialog').close()")
-
-
-def test_lecture_mode_goes_from_scene_to_scene(tab):
+    tab.evaluate("at('dialog').close()")
     key(tab, "p")
     assert tab.evaluate("document.body.classList.contains('lecture')")
-    assert plane(tab, "layers.balls.childElementCount") == 0
+    assert tab.evaluate("plane.layers.balls.childElementCount") == 0
     for _ in range(3):
         key(tab, "ArrowRight")
     assert "proved" in text(tab, "scene")
-    assert plane(tab, "layers.balls.childElementCount") > 0
-    key(tab, "p")
+    assert tab.evaluate("plane.layers.balls.childElementCount") > 0
 
 
 def test_the_papers_turn_green(tab):
+    smaller = {"dim": 300, "examples": 6, "width": 30}
     tab.evaluate(
-        "explorer.about.papers.vardi2022.controls.dim.set = 300; explorer.about.papers.vardi2022.controls.examples.set = 6; explorer.about.papers.vardi2022.controls.width.set = 10; explorer.tabs.papers.choose('vardi2022')"
+        "".join(f"papers.about.papers.vardi2022.controls.{key}.set = {value};" for key, value in smaller.items())
     )
     key(tab, "2")
-    wait(tab, "explorer.tabs.papers.root.dataset.runs > 0")
-    assert tab.evaluate("document.querySelector('#paper-theorems .dot').classList.contains('holds')")
+    wait(tab, "papers.root.dataset.runs > 0")
+    green = "document.querySelector('#paper-theorems .dot').classList.contains('holds')"
+    assert tab.evaluate(green)
     assert text(tab, "paper-counter").startswith("6 of 6")
-    tab.evaluate("explorer.tabs.papers.to(0)")
-    assert not tab.evaluate("document.querySelector('#paper-theorems .dot').classList.contains('holds')")
-    tab.evaluate(
-        "(() => { const c = document.getElementById('paper-c'); c.value = 0; c.dispatchEvent(new Event('input')); })()"
-    )
+    tab.evaluate("papers.to(0)")
+    assert not tab.evaluate(green)
+    tab.evaluate("slide('paper-c', 0)")
     assert text(tab, "paper-counter").startswith("0 of")
 
 
 def test_the_walk_shows_the_numbers_of_the_command_line(tab, folder):
+    answered = "walk.root.dataset.updates"
     key(tab, "3")
-    wait(tab, "explorer.tabs.walk.root.dataset.updates > 0")
-    settled(tab, "explorer.tabs.walk.choose(0)", "explorer.tabs.walk.root.dataset.updates")
+    wait(tab, f"{answered} > 0")
+    settled(tab, "walk.choose(0)", answered)
     arguments = [str(folder / "net.npz"), "--data", str(folder / "data.npz"), "--method", "exact", "--examples", "1"]
     assert main(["certify", *arguments, "--json", str(folder / "out.json")]) == 0
     known = json.loads((folder / "out.json").read_text())
     for name in ("lower", "upper"):
-        shown = float(tab.evaluate(f"document.getElementById('fact-{name}').dataset.value"))
-        assert shown == pytest.approx(known[name][0], abs=1e-9)
-    flip = tab.evaluate("explorer.tabs.walk.ray.first_flip")
+        assert float(tab.evaluate(f"at('fact-{name}').dataset.value")) == pytest.approx(known[name][0], abs=1e-9)
+    flip = tab.evaluate("walk.ray.first_flip")
     assert flip == pytest.approx(known["upper"][0], rel=1e-6)
     assert tab.evaluate("document.querySelectorAll('.pictures canvas').length") == 3
-    settled(
-        tab,
-        "(() => { const w = explorer.tabs.walk; w.wayChoice.value = 'random'; w.wayChoice.dispatchEvent(new Event('change')); })()",
-        "explorer.tabs.walk.root.dataset.updates",
-    )
-    assert tab.evaluate("explorer.tabs.walk.ray.first_flip") != flip
-    tab.evaluate(
-        "(() => { const c = document.getElementById('walk-c'); c.value = 1000; c.dispatchEvent(new Event('input')); })()"
-    )
+    settled(tab, "walk.wayChoice.value = 'random'; walk.wayChoice.dispatchEvent(new Event('change'))", answered)
+    assert tab.evaluate("walk.ray.first_flip") != flip
+    tab.evaluate("slide('walk-c', 1000)")
     marked = tab.evaluate("document.querySelectorAll('#examples .flipped').length")
     assert text(tab, "walk-counter").startswith(f"{marked} of ")
-    settled(
-        tab,
-        "explorer.key({ key: 'ArrowRight', target: document.body, preventDefault() {} })",
-        "explorer.tabs.walk.root.dataset.updates",
-    )
-    assert tab.evaluate("explorer.tabs.walk.row") != 0
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_on_a_phone_nothing_is_cut_off(tab, explorer, dark):
-    shaped(tab, 390, 844, dark)
+    settled(tab, "explorer.key({ key: 'ArrowRight', target: document.body, preventDefault() {} })", answered)
+    assert tab.evaluate("walk.row") != 0
+    shaped(tab, 390, 844, dark=True)
     try:
-        go(tab, explorer[0])
-        for name in ("plane", "papers", "walk"):
-            tab.evaluate(
-                f"explorer.now = {name!r}; ['plane', 'papers', 'walk'].forEach((each) => {{ document.getElementById(each).hidden = each !== {name!r}; }})"
-            )
+        for name in ("plane", "walk"):
+            tab.evaluate(f"at('tab-{name}').click()")
             assert tab.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         shaped(tab, 1280, 860)

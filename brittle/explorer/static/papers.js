@@ -1,7 +1,7 @@
 // The settings of the four papers: training as it goes, and the theorem's hypotheses turning green.
 
 import { ask, floats, stream } from "./api.js";
-import { choice, colour, complain, h, number, s, slider } from "./dom.js";
+import { choice, colour, complain, h, number, s, say, slider } from "./dom.js";
 import { chart, theorems } from "./draw.js";
 
 export class Papers {
@@ -80,6 +80,8 @@ export class Papers {
     } finally {
       if (mine === this.running) document.body.classList.remove("busy");
     }
+    const last = this.frames.at(-1);
+    if (last?.message && !last.message.startsWith("reached") && !last.message.startsWith("a weight")) say(last.message, 7000);
     this.root.dataset.runs = Number(this.root.dataset.runs ?? 0) + 1;
     this.changed();
   }

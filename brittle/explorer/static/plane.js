@@ -197,6 +197,8 @@ export class Plane {
     } finally {
       document.body.classList.remove("busy");
     }
+    const last = this.frames.at(-1);
+    if (last?.message && !last.message.startsWith("reached")) say(last.message, 7000);
     if (playing && mine === this.running) await this.to(this.frames.length - 1);
   }
 
