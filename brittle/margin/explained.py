@@ -140,7 +140,7 @@ class Explanation:
             if not len(wanted):
                 break
             carrying = explained.chosen[explained.lam > 0]
-            chosen = torch.cat([carrying, wanted]).unique()
+            chosen = torch.cat([carrying, wanted]).sort().values
             explained = self._of(chosen)
         return explained
 
