@@ -56,7 +56,7 @@ class TrainedOn(Remedy):
 
     def expected(self, signs: Signs) -> tuple[float, float] | None:
         """It ends at about the same share of what the data allow, wherever it begins, and never below the start."""
-        if not signs.share:
+        if not signs.share or self.kappa is not None:
             return None
         low, high = (max(1.0, end / signs.share) for end in self.reaches)
         return low, high

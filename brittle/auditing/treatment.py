@@ -16,6 +16,7 @@ from brittle.auditing.limit import share_of
 from brittle.auditing.proofs import Certified, Subject
 from brittle.auditing.remedy import Made, Patient, Remedy, Signs, judged_accuracy
 from brittle.auditing.sample import median, tenth
+from brittle.auditing.ties import tied
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
@@ -34,10 +35,12 @@ class Treatment(Result):
 
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
-    `radius_before` and `radius_after` are median radii of the same examples by the same attack, `tenth_before` and
-    `tenth_after` what nine tenths of them have at least, `share_before` and `share_after` the median radius over what
-    the data allow, None for one class. `proved_before` and `proved_after` are medians of what is proved of the same
-    examples, `proved_tenth_before` and `proved_tenth_after` what is proved of nine tenths, None where nothing was.
+    `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
+    flip; `strict_before` and `strict_after` those where it is not, None where they are the same. `tenth_before` and
+    `tenth_after` are what nine tenths of the examples have at least, `share_before` and `share_after` the median radius
+    over what the data allow, None for one class. `proved_before` and `proved_after` are medians of what is proved of
+    the same examples, `proved_tenth_before` and `proved_tenth_after` what is proved of nine tenths, None where nothing
+    was.
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`.
@@ -53,6 +56,8 @@ class Treatment(Result):
     accuracy_after: float
     radius_before: float
     radius_after: float
+    strict_before: float | None
+    strict_after: float | None
     tenth_before: float
     tenth_after: float
     share_before: float | None
@@ -82,6 +87,8 @@ class Treatment(Result):
             accuracy_after=NAN,
             radius_before=patient.radius,
             radius_after=NAN,
+            strict_before=before.strict,
+            strict_after=None,
             tenth_before=tenth(before.norms),
             tenth_after=NAN,
             share_before=before.signs.share,
@@ -140,12 +147,16 @@ class Case(NamedTuple):
 
 
 class Before(NamedTuple):
-    """The `audited` examples with the `norms` of their shortest flips, what the data allow them, and other `signs`."""
+    """The `audited` examples, how far they keep their class (`norms`), what the data allow them, and other `signs`.
+
+    `strict` is the median of strict flips where they are longer.
+    """
 
     audited: Data
     norms: Tensor
     limits: Tensor | None
     signs: Signs
+    strict: float | None = None
 
 
 def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budget: Budget) -> Case:
@@ -156,7 +167,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         made = _made(remedy, patient, rng, budget)
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
         _require_accurate(known)
-        radii, flips = _measured(made.network, before.audited, rng, budget)
+        radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
         return Case(replace(known, reason=str(error), seconds=time.perf_counter() - begun))
     ends = Ends((before.norms, radii.norms), (known.accuracy_before, known.accuracy_after))
@@ -164,6 +175,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         known,
         applied=True,
         radius_after=radii.median,
+        strict_after=strict,
         tenth_after=tenth(radii.norms),
         share_after=None if before.limits is None else share_of(radii.norms, before.limits),
         predictions_changed=_changed(patient.network, made.network, patient.data),
@@ -192,13 +204,14 @@ def _changed(before: Network, after: Network, data: Data) -> int:
     return int((after.predict(data.X) != before.predict(data.X)).sum())
 
 
-def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor]:
-    """On all audited examples or not at all."""
+def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
+    """On all audited examples or not at all; with the median of strict flips where ties are closer."""
     work = Costs.of(treated).attack() * len(audited)
     require(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
     radii, flips = smallest(treated, audited, FREE, rng, budget)
     require(not radii.partial, "the time was up before it was measured")
-    return radii, flips
+    close = tied(treated, audited, radii, flips, rng, budget)
+    return (radii, flips, None) if close is None else (close, flips, radii.median)
 
 
 def judged_on(data: Data) -> str:
