@@ -3,15 +3,16 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.auditing.budget import Budget, Deadline
-from brittle.auditing.costs import RATE, Costs, gradient_work, spectrum
+from brittle.auditing.costs import RATE, Costs, gradient_work, largest, spectrum
 from brittle.auditing.explanation import without_off_subspace_weights
+from brittle.auditing.sample import drawn
 from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_count, require_positive, required
 from brittle.common.parts import by_name, check_fields, option
@@ -28,13 +29,19 @@ EVALUATIONS = 3  # of a gradient in one step of gradient flow
 TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 FEWEST_STEPS = 100  # of training on that say something about it
 BOUNDARY_GRADIENTS = 6  # of a step for the radius: to the boundary, there, in the parameters, and now and then more
+FIRST_GRADIENTS = 12  # of every example, before the first of these steps
+PREPARING = 0.25  # of the work of a training, for what comes before its steps: where it is more, on fewer examples
+JUDGEMENTS = 12  # of all examples, that guard the accuracy
+FEWEST_EXAMPLES = 100  # to train on, of more
+SMALLEST_BATCH = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
-    `frozen` says that it came as a module whose parameters are not to be trained.
+    `frozen` says that it came as a module whose parameters are not to be trained, `part` that the data are some of
+    those that it was trained on.
     """
 
     network: Network
@@ -42,6 +49,17 @@ class Patient:
     basis: Tensor | None
     radius: float
     frozen: bool = False
+    part: bool = False
+
+    def fewer(self, count: int, rng: Generator) -> "Patient":
+        """With so many random examples, of every label its share, and as many held-out ones at most."""
+        data = self.data
+        if count >= len(data):
+            return self
+        some = data.take(drawn(data.y, count, rng))
+        if data.y_test is not None:
+            some = some.take_test(drawn(data.y_test, count, rng))
+        return replace(self, data=some, part=True)
 
     @property
     def layered(self) -> Layered:
@@ -63,10 +81,15 @@ class Patient:
         return judged_accuracy(self.network, self.data)
 
     @property
+    def in_span(self) -> bool:
+        """Whether it is trained on in coordinates of the data's span; a part of the data spans less than all."""
+        return not self.part and has_normal_form(self.network) and self.network.free_first_layer
+
+    @property
     def costs_in_span(self) -> Costs:
-        """Of the network as it is trained on: in coordinates of the data's span, where it can be."""
+        """Of the network as it is trained on."""
         cost = Costs.of(self.network)
-        if self.basis is None or not has_normal_form(self.network) or not self.network.free_first_layer:
+        if self.basis is None or not self.in_span:
             return cost
         saved = 2.0 * cost.widths[0] * (cost.columns - self.basis.shape[1])
         return replace(cost, operations=cost.operations - saved)
@@ -86,6 +109,10 @@ class Remedy(ABC):
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def examples(self, patient: Patient, budget: Budget) -> int:
+        """How many of the training examples `apply` is to be given, for the work that the budget has left."""
+        return len(patient.data)
 
     @abstractmethod
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
@@ -181,9 +208,12 @@ class RobustConstruction(Remedy):
 class TrainedOn(Remedy):
     """Goes on with training in a regime that guards the accuracy.
 
-    Its schedule has `steps`, or as many as the budget affords. What it makes is at most as much less accurate, on
-    training and held-out examples, as a remedy may be.
+    Its schedule has `steps`, or as many as the budget affords, in smaller batches where that makes too few. Where
+    distances of all pairs of examples are too dear, it is given some. What it makes is at most as much less accurate,
+    on training and held-out examples, as a remedy may be.
     """
+
+    first_gradients: ClassVar = 0  # of every example, before the first step
 
     steps: int = field(default=800, metadata=option("Steps, fewer where the budget is short.", check=require_count))
 
@@ -197,24 +227,48 @@ class TrainedOn(Remedy):
     def gradients(self) -> int:
         """How many gradients a step takes."""
 
+    def examples(self, patient: Patient, budget: Budget) -> int:
+        count, work = len(patient.data), PREPARING * budget.left
+        if self._preparing(patient, count) <= work:
+            return count
+        few = largest(count, partial(self._preparing, replace(patient, part=True)), work)
+        enough = few >= min(count, FEWEST_EXAMPLES)
+        require(enough, f"the budget affords training on {few} of {count} examples: too few to say anything")
+        return few
+
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        data, regime = patient.data, self.regime
-        preparing = self._preparing(data)
-        work = self.gradients * patient.costs_in_span.gradient(min(regime.batch, len(data)))
-        steps = min(self.steps, int(max(0.0, budget.left - preparing) / work))
+        preparing = self._preparing(patient, len(patient.data))
+        steps, batch = self._schedule(patient, budget.left - preparing)
         enough = steps >= min(self.steps, FEWEST_STEPS)
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         budget.charge(preparing)
-        until = (Steps(steps), Deadline(budget.deadline))
-        training = replace(regime, until=until, lost_accuracy=TOLERANCE).train(patient.network, data, rng)
-        budget.charge(training.steps * work)
+        until, span = (Steps(steps), Deadline(budget.deadline)), not patient.part
+        regime = replace(self.regime, until=until, lost_accuracy=TOLERANCE, batch=batch, span=span)
+        training = regime.train(patient.network, patient.data, rng)
+        budget.charge(training.steps * self._step(patient, batch))
         require(training.status is not Ending.STALLED, f"refused: {training.message}")
         return training.network
 
-    @staticmethod
-    def _preparing(data: Data) -> float:
-        """All distances, and the span."""
-        return 2.0 * len(data) ** 2 * data.columns / RATE + spectrum(len(data), data.columns)
+    def _schedule(self, patient: Patient, work: float) -> tuple[int, int]:
+        """How many steps of how many examples: those of the regime, or smaller ones where they are too few."""
+        batch = min(self.regime.batch, len(patient.data))
+        while True:
+            steps = min(self.steps, int(max(0.0, work) / self._step(patient, batch)))
+            if steps >= min(self.steps, FEWEST_STEPS) or batch <= SMALLEST_BATCH:
+                return steps, batch
+            batch //= 2
+
+    def _step(self, patient: Patient, batch: int) -> float:
+        return self.gradients * patient.costs_in_span.gradient(batch)
+
+    def _preparing(self, patient: Patient, count: int) -> float:
+        """All distances between so many examples, their span, what guards the accuracy and what begins the steps."""
+        cost, data = Costs.of(patient.network), patient.data
+        held = 0 if data.y_test is None else min(count, len(data.y_test)) if patient.part else len(data.y_test)
+        distances = 2.0 * count**2 * data.columns / RATE
+        span = spectrum(count, data.columns) if patient.in_span else 0.0
+        judged = JUDGEMENTS * cost.operations * (count + held) / RATE
+        return distances + span + judged + self.first_gradients * cost.gradient(count)
 
 
 @dataclass(frozen=True)
@@ -262,6 +316,7 @@ class RadiusTraining(TrainedOn):
 
     name: ClassVar = "maximum-radius"
     explains: ClassVar = "trained on for the distance of every example from the boundary, up to what the data allow"
+    first_gradients: ClassVar = FIRST_GRADIENTS
 
     target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
 

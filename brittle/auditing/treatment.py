@@ -1,5 +1,6 @@
 """Every remedy is tried and measured on the same examples as the network itself."""
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ class Treatment(Result):
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, `proved_before` and
     `proved_after` medians of what is proved of the same examples, None where nothing was proved. `network` is what it
-    made, None where not applied; it took `seconds`.
+    made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
     """
 
     name: str
@@ -47,18 +48,31 @@ class Treatment(Result):
     radius_after: float
     proved_before: float | None
     proved_after: float | None
-    predictions_changed: int  # on the training examples
+    predictions_changed: int  # on the training examples that it was given
+    examples: int
     seconds: float
     network: Network | None
 
     @property
     def factor(self) -> float:
-        return self.radius_after / self.radius_before if self.radius_before > 0 else float("nan")
+        return _ratio(self.radius_after, self.radius_before)
+
+    @property
+    def proved_factor(self) -> float | None:
+        """The same of what is proved, None where nothing was."""
+        before, after = self.proved_before, self.proved_after
+        return None if before is None or after is None else _ratio(after, before)
+
+    @property
+    def gain(self) -> float:
+        """What it surely helps: the smaller of both factors, 0 where it was refused or a median was 0."""
+        factors = (self.factor, self.factor if self.proved_factor is None else self.proved_factor)
+        return min(factors) if self.applied and not any(map(math.isnan, factors)) else 0.0
 
     def content(self) -> dict[str, Any]:
-        """Everything but the weights, which belong in a network file, and the factor."""
+        """Everything but the weights, which belong in a network file, and the factors."""
         content = {name: value for name, value in super().content().items() if name != "network"}
-        return {**content, "factor": self.factor}
+        return {**content, "factor": self.factor, "proved_factor": self.proved_factor}
 
 
 class Case(NamedTuple):
@@ -80,32 +94,30 @@ class Case(NamedTuple):
         same = median(before.lower[: len(after.lower)]), median(after.lower[: len(before.lower)])
         return replace(self.treatment, proved_before=same[0], proved_after=same[1])
 
-    @property
-    def factor(self) -> float:
-        """By which the attacked radius grew; 0 where the remedy was refused."""
-        return self.treatment.factor if self.treatment.applied else 0.0
-
 
 def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Case:
     """The remedy applied, and the `audited` examples attacked again."""
-    begun, judge = time.perf_counter(), judged_on(patient.data)
+    begun, judge, count = time.perf_counter(), judged_on(patient.data), len(patient.data)
     before, after = patient.judged_accuracy, float("nan")
     try:
         require(not (remedy.trains and patient.frozen), FROZEN)
         training = budget.grant(TRAINING_SHARE * budget.left)
-        treated = remedy.apply(patient, rng, training).to(torch.float64)
+        count = remedy.examples(patient, training)
+        given = patient.fewer(count, rng)
+        treated = remedy.apply(given, rng, training).to(torch.float64)
         require(not budget.late, "the time was up before it was finished")
         after = judged_accuracy(treated, patient.data)
         fair = after >= before - TOLERANCE
         require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
         radii, flips = _measured(treated, audited, rng, budget)
     except InputError as error:
-        nothing = (before, after, patient.radius, float("nan"), None, None, 0, time.perf_counter() - begun, None)
+        nothing = (before, after, patient.radius, float("nan"), None, None, 0, count, time.perf_counter() - begun, None)
         return Case(Treatment(remedy.name, remedy.explains, False, str(error), judge, TOLERANCE, *nothing))
-    changed = int((treated.predict(patient.data.X) != patient.network.predict(patient.data.X)).sum())
+    changed = int((treated.predict(given.data.X) != patient.network.predict(given.data.X)).sum())
+    some = f", on {count} of the {len(patient.data)} training examples" if given.part else ""
     treatment = Treatment(
         name=remedy.name,
-        explains=remedy.explains,
+        explains=remedy.explains + some,
         applied=True,
         reason="",
         judged_on=judge,
@@ -117,6 +129,7 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
         proved_before=None,
         proved_after=None,
         predictions_changed=changed,
+        examples=count,
         seconds=time.perf_counter() - begun,
         network=treated,
     )
@@ -138,9 +151,13 @@ def judged_on(data: Data) -> str:
 
 
 def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
-    """The one that raises the radius most; only those that keep the accuracy are applied."""
-    helpful = [each for each in treatments if each.applied and each.factor >= HELPS]
-    return max(helpful, key=lambda each: each.factor, default=None)
+    """The one that surely raises the radius most: one with proofs before others; all that are applied are accurate."""
+    helpful = [each for each in treatments if each.gain >= HELPS]
+    return max(helpful, key=lambda each: (each.proved_factor is not None, each.gain), default=None)
+
+
+def _ratio(after: float, before: float) -> float:
+    return after / before if before > 0 else float("nan")
 
 
 def seeded(rng: Generator) -> Generator:

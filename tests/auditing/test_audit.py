@@ -138,8 +138,9 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
         PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
 
 
-def treatment(name, radius):
-    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, None, None, 0, 0.0, None)
+def treatment(name, radius, *proved):
+    before, after = proved or (None, None)
+    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, before, after, 0, 9, 0.0, None)
 
 
 def test_the_best_remedy_is_one_that_helps():
@@ -147,6 +148,31 @@ def test_the_best_remedy_is_one_that_helps():
     assert best(tried).name == "strong"
     assert best(tried[2:]) is None
     assert best((replace(tried[0], applied=False), *tried[1:])).name == "mild"
+
+
+def test_the_best_remedy_is_judged_by_what_is_proved():
+    loose, tight = treatment("loose", 3.0, 0.9, 0.8), treatment("tight", 1.4, 0.9, 1.2)
+    assert best((loose, tight)).name == "tight"  # the other proves less than before
+    assert best((loose,)) is None
+    assert best((treatment("unproved", 2.0), tight)).name == "tight"
+    assert best((treatment("nothing to compare", 2.0, 0.0, 0.5),)) is None
+
+
+def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
+    """A network for all of the data keeps the weights that some of them do not see."""
+    network, data = trained
+    patient = Patient(network, Data(data.X.repeat(200, 1), data.y.repeat(200)), data.truth.basis, 0.5)
+    remedy = PARTS["maximum-radius"](steps=20)
+    count = remedy.examples(patient, Budget(0.2))
+    assert 100 <= count < len(patient.data)
+    assert remedy.examples(patient, Budget(1e6)) == len(patient.data)
+    given = patient.fewer(count, rng)
+    assert given.part
+    assert len(given.data) == count
+    off = torch.eye(40, dtype=torch.float64) - data.truth.basis @ data.truth.basis.T
+    for patient, kept in ((given, True), (replace(given, part=False), False)):
+        W = remedy.apply(patient, rng, Budget(2.0)).W
+        assert ((W @ off).norm() > 1e-6 * W.norm()) == kept
 
 
 @dataclass(frozen=True)
