@@ -241,7 +241,7 @@ class _Auditor:
     ) -> tuple[Vulnerability, tuple[Treatment, ...]]:
         """Certificates of the network as it is and of what the remedies made of it, with all work that is left."""
         self._tell("certificates")
-        promising = sorted(range(len(cases)), key=lambda place: -cases[place].factor)
+        promising = sorted(range(len(cases)), key=lambda place: -cases[place].treatment.gain)
         made = {place: subject for place in promising if (subject := cases[place].subject) is not None}
         subjects = [Subject(self.network, weak.perturbations), *made.values()]
         before, *after = certify(subjects, some, self.budget)
