@@ -67,16 +67,17 @@ def arbitrary(seed, n=7, dim=3, biases=True):
 def lowest(proof, data):
     """The lowest ceiling that the checker has nothing against, by bisection."""
     X, y, low, high = rows(data, proof.biases), data.y.numpy(), 0.0, 1e4
-    assert not unconfirmed(proof, X, y, high)
+    every = range(len(proof.leaves))
+    assert not unconfirmed(proof, X, y, high, every)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if unconfirmed(proof, X, y, middle) else (low, middle)
+        low, high = (middle, high) if unconfirmed(proof, X, y, middle, every) else (low, middle)
     return high
 
 
 def test_a_ceiling_is_raised_until_it_is_confirmed():
     proof, data = arbitrary(0)
-    ceiling = confirmed_ceiling(proof, data, proof.ceiling * (1 - 1e-11))
+    ceiling = confirmed_ceiling(replace(proof, ceiling=proof.ceiling * (1 - 1e-11)), data)
     assert proof.ceiling * (1 - 1e-14) <= ceiling <= proof.ceiling * (1 + 1e-9)
 
 
@@ -162,7 +163,7 @@ def changed(proof, data):
 
 def unsafe(proof, data, place):
     """Whether the leaf is one that holds the ceiling where it is."""
-    return place in unconfirmed(proof, rows(data, proof.biases), data.y.numpy(), 0.9 * proof.ceiling)
+    return bool(unconfirmed(proof, rows(data, proof.biases), data.y.numpy(), 0.9 * proof.ceiling, [place]))
 
 
 FORGED, DATA = arbitrary(3)

@@ -13,6 +13,7 @@ errors of the first two are bounded by γ_n times sums of absolute values, and a
 it and less γ times its trace shows that the real matrix is positive semidefinite (Rump 2006).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ from brittle.margin.any_width.proof import Array, MarginProof, Point, Signs, siz
 from brittle.settings import Data
 
 LARGEST, SMALLEST = 1e100, 1e-100  # numbers of this size do not leave the floats when two of them are multiplied
+RAISES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2, 1.0)  # of a ceiling that cannot be confirmed
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def check(proof: MarginProof, data: Data) -> CheckedMargin:
         _check_numbers(proof, X, y)
         lower = network_margin(proof, X, y)
         _check_cover(proof, y)
-        wrong = unconfirmed(proof, X, y, proof.ceiling)
+        wrong = unconfirmed(proof, X, y, proof.ceiling, range(len(proof.leaves)))
         if wrong:
             raise Refused(f"the bound of leaf {wrong[0]} and of {len(wrong) - 1} others cannot be confirmed")
     except Refused as why:
@@ -145,11 +147,11 @@ def _check_cover(proof: MarginProof, y: Array) -> None:
             raise Refused(f"two leaves of sign {side:+d} hold the same pattern")
 
 
-def unconfirmed(proof: MarginProof, X: Array, y: Array, ceiling: float) -> list[int]:
-    """The leaves whose gain may exceed √ceiling, as far as can be told."""
+def unconfirmed(proof: MarginProof, X: Array, y: Array, ceiling: float, among: Sequence[int]) -> list[int]:
+    """Those of the leaves whose gain may exceed √ceiling, as far as can be told."""
     leaves: dict[int, list[int]] = {}
-    for place, leaf in enumerate(proof.leaves):
-        leaves.setdefault(leaf.point, []).append(place)
+    for place in among:
+        leaves.setdefault(proof.leaves[place].point, []).append(place)
     wrong = []
     for number, places in leaves.items():
         point = proof.points[number]
@@ -222,11 +224,12 @@ def _below(gram: Gram, y: Array, signs: Signs, ceiling: float) -> bool:
     return bool(top > 0 and (rest > 0).all() and dpotrf(M, lower=1)[1] == 0)
 
 
-def confirmed_ceiling(proof: MarginProof, data: Data, estimate: float) -> float:
-    """The least of a few numbers from the estimate on that `unconfirmed` has nothing against."""
-    X, y = rows(data, proof.biases), data.y.numpy()
-    for slack in (0.0, 1e-12, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2, 1.0):
-        ceiling = estimate * (1 + slack)
-        if not unconfirmed(proof, X, y, ceiling):
+def confirmed_ceiling(proof: MarginProof, data: Data) -> float:
+    """The proof's ceiling, raised step by step until every leaf can be confirmed."""
+    X, y, ceiling, wrong = rows(data, proof.biases), data.y.numpy(), proof.ceiling, range(len(proof.leaves))
+    for slack in RAISES:
+        ceiling = proof.ceiling * (1 + slack)
+        wrong = unconfirmed(proof, X, y, ceiling, wrong)
+        if not wrong:
             return ceiling
     raise InputError("the data are of a size at which rounding hides what the margin is: scale them to about 1")

@@ -177,7 +177,9 @@ class Generation:
                 continue
             mine = state.columns.patterns[state.columns.signs == side.sign].numpy()[:, side.own]
             gains = cheap_patterns(side, mine, CHEAP * (1 + state.fine), self.rng)
-            found = found.joined(self._extended(side, list(gains.patterns[gains.lengths > least][:ENTERING])))
+            promising = gains.patterns[gains.lengths > least][:ENTERING]
+            truly = [pattern for pattern in promising if side.length(pattern).square > least**2]
+            found = found.joined(self._extended(side, truly))
         return found
 
     def _proved(self, state: State, lam: Array, trees: tuple[Tree, ...]) -> tuple[State, Columns]:

@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -74,24 +75,25 @@ def largest(
     seconds: float = 60.0,
     memory: float = MEMORY,
     seed: int = 0,
+    clock: Callable[[], float] = time.perf_counter,
     watch: Watch = silent,
 ) -> LargestMargin:
     """The largest margin on these data, until upper/γ - 1 ≤ gap is proved or the seconds are over.
 
     `start` is a network that classifies the data, whose patterns are tried first: that of an earlier call goes on from
     there, and with its `proof` too the search through patterns goes on where it was. The trees that the proof is read
-    off take `memory` bytes at most.
+    off take `memory` bytes at most. `clock` tells which seconds are meant: `time.process_time` on a busy machine.
     """
     require_positive("gap", gap)
     require_positive("seconds", seconds)
     require_positive("memory", memory)
-    began = time.perf_counter()
+    began = clock()
     start = start if start is not None else first_network(data, biases, seed)
     X, weights = homogeneous(start, data, biases)
     index, examples = distinct(X, data.y), gather(X, data.y)
     require_classified(weights.margins(X, data.y))
-    clock = _Clock(began, seconds, memory, gap, watch)
-    generation = Generation(examples, gap, clock.over, np.random.default_rng(seed), clock.tell)
+    limits = _Limits(clock, began, seconds, memory, gap, watch)
+    generation = Generation(examples, gap, limits.over, np.random.default_rng(seed), limits.tell)
     chosen = first_set(examples, weights)
     state = State(first_columns(examples, weights, chosen), chosen)
     state = generation.considered(state, Neurons.of(weights).nonzero())
@@ -99,11 +101,12 @@ def largest(
         require(len(proof.lam) == len(data) and proof.biases == biases, "the proof is about other data or other biases")
         state = generation.resumed(state, read(proof, examples, index.numpy(), generation.threshold))
     state = generation.run(state)
-    return _result(state, generation, data, biases, index, gap, began)
+    result = _result(state, generation, data, biases, index, gap)
+    return replace(result, seconds=clock() - began)
 
 
 def _result(
-    state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float, began: float
+    state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float
 ) -> LargestMargin:
     """The best network without neurons that do nothing, the proof, and what the checker makes of both."""
     assert state.neurons is not None
@@ -121,7 +124,7 @@ def _result(
         status=Ending.REACHED if reached else Ending.BUDGET,
         rounds=state.rounds,
         nodes=sum(tree.nodes for tree in state.dual.trees),
-        seconds=time.perf_counter() - began,
+        seconds=0.0,
         proof=proof,
     )
 
@@ -137,20 +140,22 @@ def _network(neurons: Neurons, generation: Generation, biases: bool) -> TwoLayer
     return whole if few is None or loses else few
 
 
-class _Clock:
+class _Limits:
     """When to stop, and what a person is told until then."""
 
-    def __init__(self, began: float, seconds: float, memory: float, gap: float, watch: Watch) -> None:
-        self.began, self.seconds, self.memory, self.gap, self.watch = began, seconds, memory, gap, watch
-        self.told = began
+    def __init__(
+        self, clock: Callable[[], float], began: float, seconds: float, memory: float, gap: float, watch: Watch
+    ) -> None:
+        self.clock, self.began, self.seconds, self.memory = clock, began, seconds, memory
+        self.gap, self.watch, self.told = gap, watch, began
 
     def over(self, size: int) -> bool:
         """Whether the seconds or the memory are used up."""
-        return time.perf_counter() - self.began > self.seconds or size > self.memory
+        return self.clock() - self.began > self.seconds or size > self.memory
 
     def tell(self, state: State, left: float) -> None:
         """Ten times a second: the share of the way down to the gap, on a logarithmic scale, or of the time."""
-        now = time.perf_counter()
+        now = self.clock()
         if now - self.told < 0.1:
             return
         self.told = now

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.margin.any_width.checker import confirmed_ceiling
+from brittle.margin.any_width.checker import check, confirmed_ceiling
 from brittle.margin.any_width.generation import SIGNS, Dual
 from brittle.margin.any_width.proof import Array, Leaf, MarginProof, Point
 from brittle.margin.any_width.relaxation import Relaxation
@@ -17,28 +17,32 @@ from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 Index = NDArray[np.intp]
+SAFETY = 1e-9  # by which curvatures are raised, as a share of the bound
+SLACK = 3e-8  # of the ceiling, for that and for rounding
 
 
 def written(dual: Dual, network: TwoLayer, data: Data, biases: bool, unit: float, index: Index) -> MarginProof:
     """The proof about the data, of which the examples that the trees know are those of `index`, in units of √unit."""
     n, scale = len(data), unit**-0.5
+    bound = max(tree.bound for tree in dual.trees)
     lam = np.zeros(n)
     lam[index] = scale * dual.lam
-    points, leaves, places = [], [], dict[int, int]()
+    points, leaves, places = [], [], dict[tuple[int, int], int]()
     for tree in dual.trees:
         for leaf in tree.leaves():
-            if id(leaf.source.V) not in places:
-                places[id(leaf.source.V)] = len(points)
-                points.append(_point(tree.side, leaf.source, index, n, scale))
+            key = id(leaf.source.V), id(leaf.source.y)  # sources are alive as long as their trees
+            if key not in places:
+                places[key] = len(points)
+                points.append(_point(tree.side, leaf.source, index, n, scale, bound))
             signs = np.zeros(n, dtype=np.int8)
             signs[index[tree.side.own]] = leaf.signs
-            leaves.append(Leaf(places[id(leaf.source.V)], signs))
-    bound = max(tree.bound for tree in dual.trees)
-    proof = MarginProof(network, biases, lam, bound, tuple(points), tuple(leaves))
-    return replace(proof, ceiling=confirmed_ceiling(proof, data, bound))
+            leaves.append(Leaf(places[key], signs))
+    proof = MarginProof(network, biases, lam, bound * (1 + SLACK), tuple(points), tuple(leaves))
+    return proof if check(proof, data).accepted else replace(proof, ceiling=confirmed_ceiling(proof, data))
 
 
-def _point(side: Side, source: Source, index: Index, n: int, scale: float) -> Point:
+def _point(side: Side, source: Source, index: Index, n: int, scale: float, bound: float) -> Point:
+    """With curvatures a little larger: a matrix that is barely definite cannot be told from one that is not."""
     program = Relaxation(side, source.signs, source.fixed)
     C = program.directions[:, None] * source.V
     C[:, 0] += program.anchor[program.rows]
@@ -46,7 +50,7 @@ def _point(side: Side, source: Source, index: Index, n: int, scale: float) -> Po
     order = np.concatenate([np.arange(others), others + source.fixed.argsort()])
     signs = np.zeros(n, dtype=np.int8)
     signs[index[side.own]] = source.signs
-    return Point(side.sign, signs, source.y, scale * C[order])
+    return Point(side.sign, signs, source.y + SAFETY * bound / max(1, len(source.y)) ** 0.5, scale * C[order])
 
 
 def read(proof: MarginProof, examples: Examples, index: Index, threshold: float) -> Dual:
