@@ -28,7 +28,7 @@ class Effort:
 
 
 ROOT = Effort(steps=150, stages=5, first=1.0, progress=2e-3)
-BRANCH = Effort(steps=6, stages=3, first=0.3, progress=0.05)
+BRANCH = Effort(steps=4, stages=3, first=0.3, progress=0.05)
 
 
 class Exclusion(NamedTuple):
