@@ -201,7 +201,7 @@ def test_a_proof_survives_its_file(tmp_path):
     again = MarginProof.load(tmp_path / "proof.npz", DATA.y.numpy())
     assert again.ceiling == FORGED.ceiling
     assert check(again, DATA) == check(FORGED, DATA)
-    with pytest.raises(InputError, match="8 examples|7 examples|do not fit"):
+    with pytest.raises(InputError, match="there are 8 examples"):
         MarginProof.load(tmp_path / "proof.npz", np.ones(8))
 
 

@@ -88,7 +88,8 @@ class Descent:
 
     def _stage(self, value: Value, nu: float) -> Value:
         """Steps at one barrier."""
-        rate = 0.5 / max(1e-9, float(np.abs(value.gradient).max())) * float(np.abs(value.V).max() + 1e-3)
+        size = float(np.abs(value.V).max(initial=0.0)) + 1e-3
+        rate = 0.5 * size / max(1e-9, float(np.abs(value.gradient).max(initial=0.0)))
         recent, bounds = [value.potential], [value.bound]
         for _ in range(self.effort.steps):
             if self._missing <= 0:
@@ -103,7 +104,7 @@ class Descent:
             recent.append(value.potential)
             bounds.append(value.bound)
             if len(bounds) > WINDOW:
-                fallen = min(bounds[:-WINDOW + 1]) - min(bounds)
+                fallen = min(bounds[: -WINDOW + 1]) - min(bounds)
                 if fallen < self.effort.progress * max(self._missing, 1e-9):
                     break
         return value

@@ -119,11 +119,7 @@ class Generation:
 
     def rooted(self, state: State, lam: Array) -> State:
         """What the roots alone prove at given multipliers."""
-        K, y = self.examples.K.numpy(), self.examples.y.numpy()
-        trees = tuple(Tree.of(side_of(K, y, lam, sign), self.threshold) for sign in SIGNS)
-        for tree in trees:
-            tree.run(lambda each: each.nodes >= 1)
-        return self._proved_by(state, Dual(lam, trees))
+        return self._proved_by(state, roots(self.examples, lam, self.threshold))
 
     def resumed(self, state: State, dual: Dual) -> State:
         """The trees of an earlier proof, searched on."""
@@ -225,6 +221,15 @@ class Generation:
 def _inside(state: State) -> Columns:
     """The columns on the working set."""
     return Columns(state.columns.signs, state.columns.patterns[:, state.chosen])
+
+
+def roots(examples: Examples, lam: Array, threshold: float) -> Dual:
+    """Either tree's root at given multipliers, and nothing below it."""
+    K, y = examples.K.numpy(), examples.y.numpy()
+    trees = tuple(Tree.of(side_of(K, y, lam, sign), threshold) for sign in SIGNS)
+    for tree in trees:
+        tree.run(lambda each: each.nodes >= 1)
+    return Dual(lam, trees)
 
 
 def neurons_of(solved: SolvedMaster) -> Neurons:

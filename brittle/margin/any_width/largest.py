@@ -1,4 +1,4 @@
-"""The network of largest normalised margin over all widths, and how far from the largest a network's margin may be."""
+"""The network of largest normalised margin over all widths, with a proof."""
 
 import math
 import time
@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError, require, require_positive
+from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
-from brittle.margin.any_width.checker import CheckedMargin, check
+from brittle.margin.any_width.checker import check
 from brittle.margin.any_width.generation import Generation, State
 from brittle.margin.any_width.proof import MarginProof
 from brittle.margin.any_width.starts import first_columns, first_network, first_set
@@ -105,9 +104,7 @@ def largest(
     return replace(result, seconds=clock() - began)
 
 
-def _result(
-    state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float
-) -> LargestMargin:
+def _result(state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float) -> LargestMargin:
     """The best network without neurons that do nothing, the proof, and what the checker makes of both."""
     assert state.neurons is not None
     assert state.dual is not None
@@ -162,4 +159,6 @@ class _Limits:
         spent = (now - self.began) / self.seconds
         fallen = math.log(max(left, self.gap)) / math.log(self.gap) if 0 < left < 1 and self.gap < 1 else 0.0
         said = f"gap left {left:.1e}" if left < np.inf else "no proof yet"
-        self.watch(Progress(min(1.0, max(spent, fallen)), f"{said}, round {state.rounds}, {len(state.columns)} columns"))
+        self.watch(
+            Progress(min(1.0, max(spent, fallen)), f"{said}, round {state.rounds}, {len(state.columns)} columns")
+        )

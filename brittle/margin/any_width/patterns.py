@@ -21,7 +21,9 @@ class Gains:
 
     def joined(self, other: "Gains") -> "Gains":
         """Both."""
-        lengths, patterns = (np.concatenate(pair) for pair in ((self.lengths, other.lengths), (self.patterns, other.patterns)))
+        lengths, patterns = (
+            np.concatenate(pair) for pair in ((self.lengths, other.lengths), (self.patterns, other.patterns))
+        )
         return _ranked(lengths, patterns)
 
 

@@ -13,7 +13,9 @@ def into_balls(V: Array, radius: Array) -> Array:
     if not len(outside):
         return V
     V = V.copy()
-    V[outside] = np.copysign(np.maximum(sizes[outside] - _excess(sizes[outside], radius[outside])[:, None], 0), V[outside])
+    V[outside] = np.copysign(
+        np.maximum(sizes[outside] - _excess(sizes[outside], radius[outside])[:, None], 0), V[outside]
+    )
     return V
 
 

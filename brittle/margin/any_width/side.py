@@ -27,7 +27,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """sign: of the neurons; own (k,), others: examples of either class with λ > 0; K, lam: of both, the own ones first."""
+    """sign: of the neurons; own (k,), others: examples of either class with λ > 0; K, lam: of both, own ones first."""
 
     sign: int
     own: NDArray[np.intp]

@@ -45,7 +45,9 @@ def require_separable_without_biases(data: Data) -> None:
     """Without biases N(ax) = aN(x) for a ≥ 0: examples on one ray share their label, and none is zero."""
     sizes = data.X.norm(dim=1)
     zero = torch.nonzero(sizes == 0)[:, 0]
-    require(not len(zero), f"example {int(zero[0]) if len(zero) else 0} is zero; without biases every output there is 0")
+    require(
+        not len(zero), f"example {int(zero[0]) if len(zero) else 0} is zero; without biases every output there is 0"
+    )
     try:
         distinct((data.X / sizes[:, None] * 2.0**40).round(), data.y)
     except InputError as error:

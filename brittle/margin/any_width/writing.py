@@ -60,11 +60,13 @@ def read(proof: MarginProof, examples: Examples, index: Index, threshold: float)
     trees = []
     for sign in SIGNS:
         side = side_of(K, y, lam, sign)
-        sources = {i: _source(side, point, index, examples.unit**0.5) for i, point in enumerate(proof.points) if point.side == sign}
+        sources = {
+            i: _source(side, point, index, examples.unit**0.5)
+            for i, point in enumerate(proof.points)
+            if point.side == sign
+        }
         mine = [leaf for leaf in proof.leaves if leaf.point in sources]
-        known = tuple(
-            TreeLeaf(sources[leaf.point], leaf.signs[index[side.own]], proof.ceiling) for leaf in mine
-        )
+        known = tuple(TreeLeaf(sources[leaf.point], leaf.signs[index[side.own]], proof.ceiling) for leaf in mine)
         trees.append(Tree.of(side, threshold, known))
     return Dual(lam, tuple(trees))
 
