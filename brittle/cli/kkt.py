@@ -74,7 +74,8 @@ def kkt(
     require(not (largest and solve_for), "--solve and --largest are both given; name one")
     if largest:
         search = Search(not without_biases, gap, seconds, seed, out, proof, resume)
-        return largest_margin(network_file, data_file, search, json_file)
+        largest_margin(network_file, data_file, search, json_file)
+        return
     from brittle.margin import solve
     from brittle.networks import as_layered, as_two_layer
 

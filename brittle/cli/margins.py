@@ -1,4 +1,4 @@
-"""What `brittle kkt` does about the largest margin: the search, proofs in files, and one sentence on a network's own."""
+"""What `brittle kkt` does about the largest margin: the search, proofs in files, one sentence on a network's own."""
 
 from dataclasses import dataclass
 from pathlib import Path

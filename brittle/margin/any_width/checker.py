@@ -3,14 +3,14 @@
 *Weak duality.* Every network with margins of at least 1 has Σλ ≤ Σ λ_i q_i ≤ P·G(λ), with P = Σ|v_j|‖w̃_j‖ ≤ ‖θ‖²/2
 and G(λ) the largest gain s Σ λ_i y_i φ(u·x̃_i) of a unit neuron u with sign s. So γ* ≤ G(λ)/(2Σλ), over every width.
 
-*A leaf.* Where c_i ≥ λ_i on own examples with sign +, c_i ≤ 0 on own ones with sign -, and -λ_j ≤ c_j ≤ 0 on others, each
-term of the gain is at most c_i u·x̃_i, so the gain is at most ‖Σ c_i x̃_i‖. With c affine in the free signs s the sum is
-p̄ + Bs, and ‖p̄ + Bs‖² ≤ τ + Σy for all s ∈ {±1}^f if diag(τ, y) - [p̄, B]ᵀ[p̄, B] is positive semidefinite. Fixing the
-sign of a free example adds its column to p̄ or takes it away: the matrix [p̄, B]T, with the Gram matrix TᵀGT.
+*A leaf.* Where c_i ≥ λ_i on own examples with sign +, c_i ≤ 0 on own ones with sign -, and -λ_j ≤ c_j ≤ 0 on others,
+each term of the gain is at most c_i u·x̃_i, so the gain is at most ‖Σ c_i x̃_i‖. With c affine in the free signs s the
+sum is p̄ + Bs, and ‖p̄ + Bs‖² ≤ τ + Σy for all s ∈ {±1}^f if diag(τ, y) - [p̄, B]ᵀ[p̄, B] is positive semidefinite.
+Fixing the sign of a free example adds its column to p̄ or takes it away: the matrix [p̄, B]T, with the Gram matrix TᵀGT.
 
 *Rounding.* Multipliers are first made feasible as floats, so only B, its Gram matrix and the factor are rounded: the
-errors of the first two are bounded by γ_n times sums of absolute values, and a Cholesky factor of the matrix less all of
-it and less γ times its trace shows that the real matrix is positive semidefinite (Rump 2006).
+errors of the first two are bounded by γ_n times sums of absolute values, and a Cholesky factor of the matrix less all
+of it and less γ times its trace shows that the real matrix is positive semidefinite (Rump 2006).
 """
 
 from collections.abc import Sequence

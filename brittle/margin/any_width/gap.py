@@ -57,8 +57,8 @@ def at_least(share: float) -> str:
 def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
     """How much of the largest margin over all widths a network that classifies the data has, at least.
 
-    The multipliers are those that explain the network's weights best, as in `residual`; the closer it is to a KKT point,
-    the more they prove. Without biases, only networks without them compete, and b must be zero.
+    The multipliers are those that explain the network's weights best, as in `residual`; the closer it is to a KKT
+    point, the more they prove. Without biases, only networks without them compete, and b must be zero.
     """
     began = time.perf_counter()
     X, weights = homogeneous(network, data, biases)

@@ -1,7 +1,7 @@
-"""Column generation over all activation patterns: masters, cheap pricing, and branch and bound where that finds nothing.
+"""Column generation over all activation patterns: masters, cheap pricing, branch and bound where that finds nothing.
 
-The working set of examples grows as in `working_set.py`: multipliers that are zero elsewhere prove as much, and a neuron
-is a neuron on all examples.
+The working set of examples grows as in `working_set.py`: multipliers that are zero elsewhere prove as much, and a
+neuron is a neuron on all examples.
 """
 
 from collections.abc import Callable
