@@ -17,7 +17,7 @@ from brittle.experiments.pieces import Outcome
 from brittle.networks import Network
 from brittle.settings import Data
 
-AT_ONCE = 20  # examples of a chunk
+AT_ONCE = 50  # examples of a chunk
 STEPS = 100  # of the attack
 GAP = 5e-4  # of branch and bound, which is asked for a little more than the radius
 CONFIDENCE = 0.95

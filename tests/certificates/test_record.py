@@ -66,16 +66,16 @@ def test_what_an_attack_flips_is_not_asked_of_a_certificate(monkeypatch):
 
 
 def test_a_tiny_instance_goes_from_training_to_the_table(tmp_path, monkeypatch):
-    data = Digits().sample(400, torch.Generator().manual_seed(0), test=24)
+    data = Digits().sample(400, torch.Generator().manual_seed(0), test=60)
     problem = replace(PROBLEMS["mnist"], image=(1, 8, 8), radius=0.3, training=TINY)
     network, reached = train(problem, data)
     assert reached["accuracy"] > 0.5
     assert reached["under attack"] <= reached["accuracy"]
     tally = prove(problem, network, data.test, Crew(folder=tmp_path / "kept"))
-    assert tally.examples == 24
+    assert tally.examples == 60
     assert tally.counts["proved"] > 0
     right = int((network.margins(data.test.X, data.test.y) > 0).sum())
-    assert tally.counts["wrong"] == 24 - right
+    assert tally.counts["wrong"] == 60 - right
     again = _resumed(problem, network, data.test, tmp_path / "kept", monkeypatch)
     assert again.counts == tally.counts
     path = tmp_path / "found.json"
