@@ -102,6 +102,7 @@ class RobustTraining:
             descent.step()
             averaged.update_parameters(module)
             watch(Progress(done, f"loss {float(loss.detach()):.3f}"))
+        assert isinstance(averaged.module, nn.Sequential)
         return frame.network(averaged.module)
 
 
