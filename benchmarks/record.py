@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.robust_training import RobustTraining
-from benchmarks.verdicts import Tally, chunks
+from benchmarks.verdicts import judged
 from brittle.attacks import PGD
 from brittle.common.files import write_json
 from brittle.common.progress import Progress
@@ -84,12 +84,6 @@ def train(problem: Problem, data: Data) -> tuple[Network, dict[str, float]]:
     }
 
 
-def prove(problem: Problem, network: Network, data: Data, crew: Crew, seconds: float = 60.0) -> Tally:
-    """Of these pictures, in chunks that the crew keeps."""
-    parts = list(chunks(network, data, problem.radius, seconds))
-    return Tally.of(list(crew(parts, _told())))
-
-
 def _told() -> Callable[[Progress], None]:
     """A line every minute."""
     last = [time.monotonic()]
@@ -129,7 +123,8 @@ def _proved(options: argparse.Namespace) -> None:
     problem, network = PROBLEMS[options.problem], load_network(options.network)
     test = problem.load().test
     some = test.take(torch.arange(min(options.images, len(test))))
-    tally = prove(problem, network, some, Crew(Local(options.jobs), options.keep), options.seconds)
+    crew = Crew(Local(options.jobs), options.keep)
+    tally = judged(network, some, problem.radius, options.nodes, crew, _told())
     found: dict[str, Any] = {"problem": options.problem, "radius": problem.radius, **tally.to_json()}
     low, high = tally.interval
     print(f"{options.problem} at {problem.radius:.4g}: {tally.counts} of {tally.examples}")
@@ -150,7 +145,7 @@ def main() -> None:
     proof.add_argument("--images", type=int, default=1000, help="the first of the test set")
     proof.add_argument("--keep", type=Path, help="a folder for finished chunks")
     proof.add_argument("--jobs", type=int, default=1)
-    proof.add_argument("--seconds", type=float, default=60.0, help="of branch and bound, for one picture")
+    proof.add_argument("--nodes", type=int, default=200, help="of branch and bound, for one picture; 0 for none")
     proof.add_argument("--json", metavar="FILE")
     shown.add_argument("files", nargs="+", type=Path)
     training.set_defaults(run=_trained)

@@ -2,7 +2,6 @@
 
 import enum
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,13 +12,15 @@ from torch import Tensor
 from benchmarks.deep import Nothing
 from brittle.attacks import PGD
 from brittle.certificates import Certificate, Dual, Exact
-from brittle.experiments.pieces import Outcome
+from brittle.common.progress import Watch, silent
+from brittle.experiments.pieces import Crew, Outcome
 from brittle.networks import Network
 from brittle.settings import Data
 
 AT_ONCE = 50  # examples of a chunk
 STEPS = 100  # of the attack
 GAP = 5e-4  # of branch and bound, which is asked for a little more than the radius
+FOREVER = 1e9  # nodes end it, which are the same on every machine
 CONFIDENCE = 0.95
 
 
@@ -32,47 +33,67 @@ class Verdict(enum.IntEnum):
     PROVED = 3  # right, and no perturbation within the radius changes it: a lower bound with rounding paid for
 
 
-def judged(network: Network, data: Data, radius: float, seconds: float) -> Tensor:
-    """A verdict (n,) for each example; `seconds` for each that only branch and bound can decide."""
-    double = network.to(torch.float64)
-    verdicts = torch.full((len(data),), int(Verdict.OPEN))
-    verdicts[PGD(budget=radius, steps=STEPS).run(double, data).success] = Verdict.FLIPPED
-    verdicts[~(double.margins(data.X, data.y) > 0)] = Verdict.WRONG
-    for method, cap in ((Dual(refined=True), radius), (Exact(GAP, seconds), radius * (1 + 2 * GAP))):
-        rows = (verdicts == Verdict.OPEN).nonzero()[:, 0]
+@dataclass(frozen=True, eq=False)
+class Attacked:
+    """A piece: these `data`, attacked and then asked of the dual bound."""
+
+    network: Network
+    data: Data
+    radius: float
+
+    def __call__(self) -> Outcome:
+        begun = time.process_time()
+        double, X, y = self.network.to(torch.float64), self.data.X, self.data.y
+        verdicts = torch.full((len(y),), int(Verdict.OPEN))
+        verdicts[PGD(budget=self.radius, steps=STEPS).run(double, self.data).success] = Verdict.FLIPPED
+        verdicts[~(double.margins(X, y) > 0)] = Verdict.WRONG
+        rows = open_rows(verdicts)
         if len(rows):
-            verdicts[rows] = _decided(method, double, data.take(rows), radius, cap)
-    return verdicts
+            verdicts[rows] = decided(Dual(refined=True), double, self.data.take(rows), self.radius, self.radius)
+        return {"verdicts": verdicts, "processor": time.process_time() - begun}
 
 
-def _decided(method: Certificate, network: Network, data: Data, radius: float, cap: float) -> Tensor:
+@dataclass(frozen=True, eq=False)
+class Branched:
+    """A piece: `data` that are right and not yet flipped, by branch and bound with at most so many `nodes` each."""
+
+    network: Network
+    data: Data
+    radius: float
+    nodes: int
+
+    def __call__(self) -> Outcome:
+        begun, cap = time.process_time(), self.radius * (1 + 2 * GAP)
+        method = Exact(GAP, seconds=FOREVER, nodes=self.nodes)
+        verdicts = decided(method, self.network.to(torch.float64), self.data, self.radius, cap)
+        return {"verdicts": verdicts, "processor": time.process_time() - begun}
+
+
+def judged(network: Network, data: Data, radius: float, nodes: int, crew: Crew, watch: Watch = silent) -> "Tally":
+    """Attack and dual bound in chunks, then branch and bound on what is left, picture by picture."""
+    alone = replace(data, X_test=None, y_test=None)
+    parts = [Attacked(network, alone.take(rows), radius) for rows in torch.split(torch.arange(len(data)), AT_ONCE)]
+    outcomes = list(crew(parts, watch))
+    verdicts = torch.cat([outcome["verdicts"] for outcome in outcomes])
+    rows = open_rows(verdicts)
+    if nodes and len(rows):
+        later = list(crew([Branched(network, alone.take(row[None]), radius, nodes) for row in rows], watch))
+        verdicts[rows] = torch.cat([outcome["verdicts"] for outcome in later])
+        outcomes += later
+    return Tally.of(verdicts, sum(outcome["processor"] for outcome in outcomes))
+
+
+def open_rows(verdicts: Tensor) -> Tensor:
+    return (verdicts == Verdict.OPEN).nonzero()[:, 0]
+
+
+def decided(method: Certificate, network: Network, data: Data, radius: float, cap: float) -> Tensor:
     """Of right examples that no attack has flipped yet."""
     found = method.bound(network, data, attack=Nothing(), cap=cap)
     verdicts = torch.full((len(data),), int(Verdict.OPEN))
     verdicts[found.lower >= radius] = Verdict.PROVED
     verdicts[found.upper < radius] = Verdict.FLIPPED  # a flip below a lower bound would have raised Contradiction
     return verdicts
-
-
-@dataclass(frozen=True, eq=False)
-class JudgedChunk:
-    """These `data` with all that their verdicts depend on."""
-
-    network: Network
-    data: Data
-    radius: float
-    seconds: float
-
-    def __call__(self) -> Outcome:
-        begun = time.process_time()
-        verdicts = judged(self.network, self.data, self.radius, self.seconds)
-        return {"verdicts": verdicts, "processor": time.process_time() - begun}
-
-
-def chunks(network: Network, data: Data, radius: float, seconds: float) -> Iterator[JudgedChunk]:
-    """A few examples each, in their order."""
-    for rows in torch.split(torch.arange(len(data)), AT_ONCE):
-        yield JudgedChunk(network, replace(data, X_test=None, y_test=None).take(rows), radius, seconds)
 
 
 @dataclass(frozen=True)
@@ -83,10 +104,8 @@ class Tally:
     processor: float
 
     @classmethod
-    def of(cls, outcomes: Sequence[Outcome]) -> "Tally":
-        verdicts = [int(each) for outcome in outcomes for each in outcome["verdicts"]]
-        counts = {kind.name.lower(): verdicts.count(kind) for kind in Verdict}
-        return cls(counts, sum(outcome["processor"] for outcome in outcomes))
+    def of(cls, verdicts: Tensor, processor: float) -> "Tally":
+        return cls({kind.name.lower(): int((verdicts == kind).sum()) for kind in Verdict}, processor)
 
     @property
     def examples(self) -> int:

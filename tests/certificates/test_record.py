@@ -8,10 +8,10 @@ import torch
 from scipy import stats
 from torch import nn
 
-from benchmarks import record, verdicts
-from benchmarks.record import PROBLEMS, Problem, prove, table, train
+from benchmarks import verdicts
+from benchmarks.record import PROBLEMS, table, train
 from benchmarks.robust_training import Frame, RobustTraining, bounded, worst
-from benchmarks.verdicts import Tally, Verdict, judged
+from benchmarks.verdicts import Attacked, Branched, Tally, Verdict, judged, open_rows
 from brittle.experiments.pieces import Crew
 from brittle.networks import Deep
 from brittle.settings import Data, Digits
@@ -44,9 +44,14 @@ def test_verdicts_of_a_linear_network_are_those_of_its_radii():
     y = (X @ A.T).topk(2).indices[torch.arange(40), (torch.arange(40) % 8 == 0).long()]  # every eighth label is wrong
     exact, radius = radii(A, X, y), 0.4
     assert float((exact - radius).abs().min()) > 1e-3
-    found = judged(network, Data(X, y), radius, seconds=5.0)
+    found = Attacked(network, Data(X, y), radius)()["verdicts"]
+    rows = open_rows(found)
+    if len(rows):
+        found[rows] = Branched(network, Data(X[rows], y[rows]), radius, nodes=50)()["verdicts"]
     expected = torch.where(exact <= 0, Verdict.WRONG, torch.where(exact < radius, Verdict.FLIPPED, Verdict.PROVED))
     assert found.tolist() == expected.tolist()
+    tally = judged(network, Data(X, y), radius, 50, Crew())
+    assert list(tally.counts.values()) == [int((expected == kind).sum()) for kind in Verdict]
     assert set(found.tolist()) == {Verdict.WRONG, Verdict.FLIPPED, Verdict.PROVED}
 
 
@@ -59,8 +64,8 @@ def test_what_an_attack_flips_is_not_asked_of_a_certificate(monkeypatch):
     def credulous(method, network, data, radius, cap):
         return torch.full((len(data),), int(Verdict.PROVED))
 
-    monkeypatch.setattr(verdicts, "_decided", credulous)
-    found = judged(network, Data(X, y), 0.4, seconds=5.0)
+    monkeypatch.setattr(verdicts, "decided", credulous)
+    found = Attacked(network, Data(X, y), 0.4)()["verdicts"]
     assert (radii(A, X, y) < 0.2).sum() > 3
     assert (found[radii(A, X, y) < 0.2] == Verdict.FLIPPED).all()
 
@@ -71,31 +76,23 @@ def test_a_tiny_instance_goes_from_training_to_the_table(tmp_path, monkeypatch):
     network, reached = train(problem, data)
     assert reached["accuracy"] > 0.5
     assert reached["under attack"] <= reached["accuracy"]
-    tally = prove(problem, network, data.test, Crew(folder=tmp_path / "kept"))
+    tally = judged(network, data.test, problem.radius, 20, Crew(folder=tmp_path / "kept"))
     assert tally.examples == 60
     assert tally.counts["proved"] > 0
     right = int((network.margins(data.test.X, data.test.y) > 0).sum())
     assert tally.counts["wrong"] == 60 - right
-    again = _resumed(problem, network, data.test, tmp_path / "kept", monkeypatch)
-    assert again.counts == tally.counts
+    with monkeypatch.context() as patched:
+        patched.setattr(verdicts, "decided", None)  # not asked again
+        again = judged(network, data.test, problem.radius, 20, Crew(folder=tmp_path / "kept"))
+    assert again == tally
     path = tmp_path / "found.json"
     path.write_text(json.dumps({"problem": "digits", "radius": 0.3, **tally.to_json()}), encoding="utf-8")
     assert f"| {tally.proved:.2%} |" in table([path])
 
 
-def _resumed(problem: Problem, network, data, folder, monkeypatch):
-    def never(*_):
-        raise AssertionError
-
-    with monkeypatch.context() as patched:
-        patched.setattr(verdicts, "judged", never)
-        return record.prove(problem, network, data, Crew(folder=folder))
-
-
 @pytest.mark.parametrize(("proved", "others"), [(0, 9), (7, 3), (730, 270), (5, 0)])
 def test_the_interval_is_that_of_the_binomial_tails(proved, others):
-    outcome = {"verdicts": torch.tensor([Verdict.PROVED] * proved + [Verdict.OPEN] * others), "processor": 1.0}
-    tally = Tally.of([outcome])
+    tally = Tally.of(torch.tensor([Verdict.PROVED] * proved + [Verdict.OPEN] * others), 1.0)
     low, high = tally.interval
     assert tally.proved == proved / (proved + others)
     if proved:
