@@ -37,7 +37,8 @@ def taken(tab: Page, address: str, folder: Path) -> None:
                 path = folder / f"explorer-{name}-{size}-{scheme}.png"
                 photographed(tab, path)
                 with Image.open(path) as picture:  # a palette is enough, and a quarter of the bytes
-                    picture.convert("RGB").quantize(160).save(path, optimize=True)
+                    few = picture.convert("RGB").quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+                few.save(path, optimize=True)
 
 
 def main(folder: Path) -> None:
