@@ -23,14 +23,14 @@ TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
-    `frozen` says that it came as a module whose parameters are not to be trained.
+    `frozen` says why it is not to be trained, if it came as a module with frozen parameters.
     """
 
     network: Network
     data: Data
     basis: Tensor | None
     radius: float
-    frozen: bool = False
+    frozen: str = ""
 
     @property
     def layered(self) -> Layered:

@@ -22,7 +22,6 @@ from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.training.base import FROZEN
 
 HELPS = 1.05  # a smaller gain is not worth naming
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
@@ -163,7 +162,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
     """The remedy applied, and the audited examples attacked again."""
     begun, known = time.perf_counter(), Treatment.untried(remedy, patient, before)
     try:
-        require(not (remedy.trains and patient.frozen), FROZEN)
+        require(not (remedy.trains and patient.frozen), patient.frozen)
         made = _made(remedy, patient, rng, budget)
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
         _require_accurate(known)
