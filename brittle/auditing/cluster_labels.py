@@ -34,6 +34,7 @@ class ClusterLabels(Remedy):
 
     name: ClassVar = "cluster-labels"
     explains: ClassVar = "trained again to tell the clusters of every class apart; the best one names the class"
+    reshapes: ClassVar = True
 
     factor: float = field(default=8.0, metadata=option("Divides the first layer.", check=require_positive))
 

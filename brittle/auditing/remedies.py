@@ -97,6 +97,7 @@ class RobustConstruction(Remedy):
     name: ClassVar = "robust-construction"
     explains: ClassVar = "one neuron for each example or cluster, with a proved radius"
     trains: ClassVar = False
+    reshapes: ClassVar = True
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data = patient.data

@@ -101,6 +101,7 @@ class Remedy(ABC):
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does
     trains: ClassVar[bool] = True  # the network that it is given, or another start of it
+    reshapes: ClassVar[bool] = False  # whether it makes a network of other layers
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -66,7 +66,7 @@ class LipschitzRun(GuardedRun):
 
     def restore_arrays(self, arrays: dict[str, Tensor]) -> None:
         super().restore_arrays(arrays)
-        self.directions = list(arrays["directions"].split([len(each) for each in self.directions]))
+        self.directions = list(torch.split(arrays["directions"], [len(each) for each in self.directions]))
 
     def layers(self, theta: Tensor) -> list[Affine]:
         """Autograd passes through."""
@@ -111,16 +111,18 @@ class LipschitzRun(GuardedRun):
 
 def _random(layer: Affine, rng: Generator) -> Tensor:
     v = torch.randn(layer.inputs, generator=rng).to(layer.dtype)
-    return v / v.norm()
+    direction: Tensor = v / v.norm()
+    return direction
 
 
 def _lengths(rows: Tensor, logits: Tensor, y: Tensor) -> Tensor:
     """‖w_y - w_j‖ for the class j that is ahead of the others, ‖w‖ for one logit."""
-    if logits.ndim == 1 or logits.shape[1] == 1:
-        return rows.norm()
-    own = y.long()
-    others = logits.detach().scatter(1, own[:, None], -torch.inf).argmax(1)
-    return (rows[own] - rows[others]).norm(dim=1)
+    differences = rows
+    if logits.ndim > 1 and logits.shape[1] > 1:
+        others = logits.detach().scatter(1, y[:, None], -torch.inf).argmax(1)
+        differences = rows[y] - rows[others]
+    lengths: Tensor = differences.norm(dim=1)
+    return lengths
 
 
 def with_unit_norms(network: Layered) -> Layered:
