@@ -46,7 +46,9 @@ class Guarded(Regime):
     Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. Layers whose biases
     are all zero keep none unless `biases` is True; False trains none. The network is the last one on the way whose
     accuracy, on training and on held-out examples, is at most `lost_accuracy` below that at the start; where there is
-    none, it is the network as it was. With `kappa` those on the way that were asked for more do not count.
+    none, it is the network as it was. With `kappa` those on the way that were asked for more do not count. A dense
+    first layer is trained in coordinates of the examples' `span` and loses what it had off it, unless the examples are
+    only some of those that the network is for.
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(800), metadata=UNTIL)
@@ -62,6 +64,9 @@ class Guarded(Regime):
     )
     batch: int = field(default=128, metadata=BATCH)
     biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
+    span: bool = field(
+        default=True, metadata=option("Train in the examples' span, and drop the weights off it.", "--span/--no-span")
+    )
 
     @property
     def length(self) -> int:
@@ -76,7 +81,7 @@ class Guarded(Regime):
         rng = required(rng, f"{self.name} draws batches at random: give it a torch.Generator")
         some = network.accuracy(data.X, data.y) > 0
         require(some, f"the network misclassifies all {len(data)} examples: train it first, or look at the labels")
-        form = form_of(network, data, rng)
+        form = form_of(network, data, rng, self.span)
         return self.guarded(form, data, Batches(len(data), min(self.batch, len(data)), rng))
 
     @abstractmethod
