@@ -134,7 +134,7 @@ class _Examined(NamedTuple):
     network: Network
     data: Data
     held_out: bool  # whether the held-out examples are audited
-    frozen: bool  # whether no parameter of the module may be trained
+    frozen: str  # why the module is not to be trained, if so
 
 
 class _Auditor:

@@ -23,7 +23,6 @@ from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.training.base import FROZEN
 
 HELPS = 1.05  # a smaller gain is not worth naming
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
@@ -173,7 +172,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
     """The remedy applied, and the audited examples attacked again."""
     begun, known = time.perf_counter(), Treatment.untried(remedy, patient, before)
     try:
-        require(not (remedy.trains and patient.frozen), FROZEN)
+        require(not (remedy.trains and patient.frozen), patient.frozen)
         training = budget.grant(TRAINING_SHARE * budget.left)
         given = patient.fewer(remedy.examples(patient, training), rng)
         known = replace(known, examples=len(given.data))
