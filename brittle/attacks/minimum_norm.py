@@ -37,10 +37,10 @@ class MinimumNorm(Attack[MinimumNormResult]):
     """Shortens the flip of the gradient ray, looks for a shorter one from `starts` - 1 other starts, and finishes it.
 
     The other starts take their gradient at the nearest examples of other labels and at random points around x, and
-    follow it for `descents` steps; in deep networks small steps downhill are tried too, and the flip of a walk along the
-    boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish, which
-    ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have many
-    pieces, that is 1e-3 and rays are looked at in a few points.
+    follow it for `descents` steps; in deep networks small steps downhill are tried too, and the flip of a walk along
+    the boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish,
+    which ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have
+    many pieces, that is 1e-3 and rays are looked at in a few points.
     """
 
     name: ClassVar = "minimum-norm"
