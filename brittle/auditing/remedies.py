@@ -40,15 +40,15 @@ SMALLEST_BATCH = 16
 class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
-    `frozen` says that it came as a module whose parameters are not to be trained, `part` that the data are some of
-    those that it was trained on.
+    `frozen` says why it is not to be trained, where it came as a module of which that is so; `part` that the data are
+    some of those that it was trained on.
     """
 
     network: Network
     data: Data
     basis: Tensor | None
     radius: float
-    frozen: bool = False
+    frozen: str = ""
     part: bool = False
 
     def fewer(self, count: int, rng: Generator) -> "Patient":

@@ -19,7 +19,6 @@ from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.training.base import FROZEN
 
 HELPS = 1.05  # a smaller gain is not worth naming
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
@@ -100,7 +99,7 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
     begun, judge, count = time.perf_counter(), judged_on(patient.data), len(patient.data)
     before, after = patient.judged_accuracy, float("nan")
     try:
-        require(not (remedy.trains and patient.frozen), FROZEN)
+        require(not (remedy.trains and patient.frozen), patient.frozen)
         training = budget.grant(TRAINING_SHARE * budget.left)
         count = remedy.examples(patient, training)
         given = patient.fewer(count, rng)

@@ -24,12 +24,16 @@ from brittle.training.stops import UNTIL, LogLoss, Stop
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
 FROZEN = "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+PARTLY = "training here moves all parameters of a module; call its requires_grad_(True) if they all may be trained"
 
 
-def frozen(model: Model) -> bool:
-    """Whether it is a module that says of all of its parameters that they are not trained."""
-    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
-    return len(parameters) > 0 and not any(each.requires_grad for each in parameters)
+def frozen(model: Model) -> str:
+    """Why a module is not to be trained, where some or all of its parameters say so of themselves; "" otherwise."""
+    named = dict(model.named_parameters()) if isinstance(model, nn.Module) else {}
+    held = [name for name, each in named.items() if not each.requires_grad]
+    if not held:
+        return ""
+    return FROZEN if len(held) == len(named) else f"{held[0]} and {len(held) - 1} more are frozen: {PARTLY}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +127,8 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
-        require(not frozen(network), FROZEN)
+        held = frozen(network)
+        require(not held, held)
         network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network

@@ -1,5 +1,6 @@
 """Remedies on bad input: one line each, and the network stays as it was."""
 
+import copy
 from dataclasses import replace
 
 import pytest
@@ -74,12 +75,20 @@ def test_a_module_that_cannot_be_trained(subject):
     with torch.no_grad():
         frozen[0].weight.copy_(torch.eye(3, 4))
         frozen[2].weight.copy_(torch.eye(1, 3))
-    cases = {"every parameter of the module is frozen": frozen, "has no parameters": Adapter(Fixed(), shape=(4,))}
+    partly = copy.deepcopy(frozen)
+    partly[2].requires_grad_(True)
+    cases = {
+        "every parameter of the module is frozen": frozen,
+        "0.weight and 1 more are frozen: training here moves all parameters": partly,
+        "has no parameters": Adapter(Fixed(), shape=(4,)),
+    }
     for reason, model in cases.items():
         found = bt.audit(model, data, budget=2.0, examples=6, remedies=TRAINED_ON)
         assert [treatment.applied for treatment in found.remedies] == [False] * 3
         assert all(reason in treatment.reason for treatment in found.remedies)
     assert not any(each.requires_grad for each in frozen.parameters())
+    with pytest.raises(InputError, match=r"0\.weight and 1 more are frozen"):
+        Descent(until=Steps(1)).train(partly, data)
 
 
 @pytest.mark.parametrize("remedy", [AdversarialTraining(), Trades(), RadiusTraining()], ids=lambda each: each.name)
