@@ -27,6 +27,7 @@ CHEAP = 400  # random patterns that are tried
 PROBE = 25  # nodes of either tree before the first one is searched to its end
 SLACK, TIGHT_SLACK, MANY = 0.02, 0.005, 300  # columns stay whose length is within this of 1; fewer where there are many
 MISSED = 1e-10  # below margin 1
+MOST = 400  # examples of the working set: programs of more take minutes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +152,8 @@ class Generation:
 
     def _grown(self, state: State, solved: SolvedMaster) -> State | None:
         """With the examples that the master's network misses, if there are any."""
-        if bool(state.chosen.all()):
+        room = MOST - int(state.chosen.sum())
+        if bool(state.chosen.all()) or room <= 0:
             return None
         neurons = neurons_of(solved)
         q = self.examples.margins(neurons)
@@ -159,7 +161,7 @@ class Generation:
         if not bool(missed.any()):
             return None
         worst = torch.nonzero(missed)[:, 0]
-        worst = worst[q[worst].argsort()][: max(20, int(state.chosen.sum()) // 4)]
+        worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
         shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
         chosen = state.chosen.index_fill(0, worst, True)
         return replace(state, chosen=chosen, columns=state.columns.joined(shown))

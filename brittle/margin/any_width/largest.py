@@ -26,6 +26,7 @@ from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 MEMORY = 1.5e9  # bytes that the trees of a proof may take
+MOST = 10_000  # examples
 LIVE = 1e-6  # a neuron below this share of the largest one is left out
 
 
@@ -86,6 +87,7 @@ def largest(
     require_positive("gap", gap)
     require_positive("seconds", seconds)
     require_positive("memory", memory)
+    require(len(data) <= MOST, f"there are {len(data)} examples; {MOST} are the most, for the memory of their products")
     began = clock()
     start = start if start is not None else first_network(data, biases, seed)
     X, weights = homogeneous(start, data, biases)
