@@ -27,7 +27,7 @@ def written(dual: Dual, network: TwoLayer, data: Data, biases: bool, unit: float
     bound = max(tree.bound for tree in dual.trees)
     lam = np.zeros(n)
     lam[index] = scale * dual.lam
-    points, leaves, places = [], [], dict[tuple[int, int], int]()
+    points, leaves, places = list[Point](), list[Leaf](), dict[tuple[int, int], int]()
     for tree in dual.trees:
         for leaf in tree.leaves():
             key = id(leaf.source.V), id(leaf.source.y)  # sources are alive as long as their trees
