@@ -12,7 +12,7 @@ from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
 from brittle.auditing.proofs import Certified, Subject
 from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
-from brittle.auditing.sample import median
+from brittle.auditing.sample import median, median_interval
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
@@ -30,9 +30,10 @@ class Treatment(Result):
 
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
-    `radius_before` and `radius_after` are median radii of the same examples by the same attack, `proved_before` and
-    `proved_after` medians of what is proved of the same examples, None where nothing was proved. `network` is what it
-    made, None where not applied; it took `seconds`.
+    `radius_before` and `radius_after` are median radii of the same examples by the same attack, the second that of the
+    radii `norms_after`, which are empty where not applied.
+    `proved_before` and `proved_after` are medians of what is proved of the same examples, None where nothing was proved.
+    `network` is what it made, None where not applied; it took `seconds`.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Treatment(Result):
     accuracy_after: float
     radius_before: float
     radius_after: float
+    norms_after: Tensor
     proved_before: float | None
     proved_after: float | None
     predictions_changed: int  # on the training examples
@@ -55,10 +57,15 @@ class Treatment(Result):
     def factor(self) -> float:
         return self.radius_after / self.radius_before if self.radius_before > 0 else float("nan")
 
+    @property
+    def interval_after(self) -> tuple[float, float]:
+        """Encloses the median radius of all examples after it, with a probability of 95 % at least."""
+        return median_interval(self.norms_after)
+
     def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file, and the factor."""
         content = {name: value for name, value in super().content().items() if name != "network"}
-        return {**content, "factor": self.factor}
+        return {**content, "factor": self.factor, "interval_after": self.interval_after if self.applied else None}
 
 
 class Case(NamedTuple):
@@ -100,8 +107,9 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
         require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
         radii, flips = _measured(treated, audited, rng, budget)
     except InputError as error:
-        nothing = (before, after, patient.radius, float("nan"), None, None, 0, time.perf_counter() - begun, None)
-        return Case(Treatment(remedy.name, remedy.explains, False, str(error), judge, TOLERANCE, *nothing))
+        measured = (before, after, patient.radius, float("nan"), torch.zeros(0))
+        nothing = (None, None, 0, time.perf_counter() - begun, None)
+        return Case(Treatment(remedy.name, remedy.explains, False, str(error), judge, TOLERANCE, *measured, *nothing))
     changed = int((treated.predict(patient.data.X) != patient.network.predict(patient.data.X)).sum())
     treatment = Treatment(
         name=remedy.name,
@@ -114,6 +122,7 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
         accuracy_after=after,
         radius_before=patient.radius,
         radius_after=radii.median,
+        norms_after=radii.norms,
         proved_before=None,
         proved_after=None,
         predictions_changed=changed,

@@ -125,7 +125,7 @@ def _write_page(found: "Audit", network: "Network", data: "Data", report: Path |
 
 
 def _write_pictures(found: "Audit", network: "Network", data: "Data", pictures: Path | None) -> None:
-    from brittle.report.audit_page import write_audit_pictures
+    from brittle.report.audit_figures import write_audit_pictures
 
     if pictures is not None:
         write_audit_pictures(found, network, data, pictures)

@@ -38,8 +38,10 @@ def two_classes(data: Data, classes: tuple[int, int]) -> Data:
 
 
 def _called(data: Data, low: int, high: int) -> Data:
+    """The two keep their names, or the numbers that they had."""
     names = data.truth.names
-    return data if names is None else replace(data, truth=replace(data.truth, names=(names[low], names[high])))
+    kept = (str(low), str(high)) if names is None else (names[low], names[high])
+    return replace(data, truth=replace(data.truth, names=kept))
 
 
 def _signs(y: Tensor, high: int) -> Tensor:

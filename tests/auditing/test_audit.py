@@ -139,7 +139,8 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
 
 
 def treatment(name, radius):
-    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, None, None, 0, 0.0, None)
+    accuracies, radii = (1.0, 1.0), (1.0, radius, torch.tensor([radius]))
+    return Treatment(name, "", True, "", "training", 0.01, *accuracies, *radii, None, None, 0, 0.0, None)
 
 
 def test_the_best_remedy_is_one_that_helps():

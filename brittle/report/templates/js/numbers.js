@@ -1,0 +1,25 @@
+// The one formatter of the pages, as in report/numbers.py.
+const raised = text => text.replace(/./g, each => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(each)]);
+
+function fixed(value, places) {
+  const text = value.toFixed(places);
+  const short = text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+  return short === "-0" ? "0" : short;
+}
+
+function number(value, digits = 4) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "-∞";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  const exponent = Number(size.toExponential(digits - 1).split("e")[1]);
+  if (size >= 1e-3 && size < 1e6) return fixed(value, Math.max(0, digits - 1 - exponent));
+  const [mantissa, power] = value.toExponential(digits - 1).split("e");
+  return fixed(Number(mantissa), digits - 1) + "·10" + raised(String(Number(power)));
+}
+
+function share(value, digits = 1) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  return Number.isFinite(value) ? fixed(100 * value, digits) + "%" : "∞";
+}

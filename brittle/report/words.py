@@ -1,0 +1,118 @@
+"""The audit in sentences that need no second reading; every one of them from the numbers of the audit itself."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from brittle.auditing import Audit
+from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.verdict import little_is_left
+from brittle.report.numbers import number, share
+
+SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
+
+
+@dataclass(frozen=True)
+class Words:
+    """Sentences about one `audit`."""
+
+    audit: Audit
+
+    @property
+    def kind(self) -> str:
+        return "held-out" if self.audit.vulnerability.held_out else "training"
+
+    @property
+    def headline(self) -> str:
+        """What a manager reads."""
+        audit, free = self.audit, self.audit.vulnerability.free
+        if not math.isfinite(free.median):
+            return "No change was found that fools this network on half of the examples."
+        change = self._change(free.median)
+        limit = audit.limit
+        if limit is None or not math.isfinite(limit.share):
+            return f"{change} is enough to fool this network on half of the {self.kind} examples."
+        rest = "; little is left to gain" if little_is_left(limit) else ""
+        return (
+            f"This network gives {share(limit.share, 0)} of the protection that its data allow: "
+            f"{change[0].lower()}{change[1:]} is enough to fool it on half of the {self.kind} examples{rest}."
+        )
+
+    def _change(self, radius: float) -> str:
+        size = self.audit.vulnerability.norm_of_examples
+        return f"A change of {share(radius / size, 0)}" if size > 0 else f"A change of length {number(radius, 3)}"
+
+    @property
+    def gauge(self) -> str:
+        """What the gauge shows."""
+        limit = self.audit.limit
+        assert limit is not None
+        allowed = f"100% is half the distance to the nearest example of another class, {number(limit.median, 3)} in the median"
+        if limit.proved_share is None:
+            return f"{share(limit.share, 0)} by attack, nothing proved; {allowed}."
+        if limit.share - limit.proved_share < SURE:
+            return f"{share(limit.share, 0)}, proved; {allowed}."
+        return f"{share(limit.proved_share, 0)} proved, up to {share(limit.share, 0)} not ruled out; {allowed}."
+
+    @property
+    def how_far(self) -> str:
+        weak = self.audit.vulnerability
+        free, proofs = weak.free, weak.certified
+        if not math.isfinite(free.median):
+            return "The attack found no flip for half of the examples."
+        between = f"{number(free.interval[0], 3)} to {number(free.interval[1], 3)}"
+        told = f"Half of the {len(free.norms)} {self.kind} examples flip within {number(free.median, 3)} (95% interval {between})"
+        if proofs is None:
+            return f"{told}. This is an attack: nothing is proved."
+        if len(proofs.rows) == len(free.norms):
+            return f"{told}, and for half it is proved that nothing shorter than {number(proofs.median_lower, 3)} does."
+        return (
+            f"{told}. Of the {len(proofs.rows)} that there was work to prove something of, half hold out to "
+            f"{number(proofs.median_lower, 3)}."
+        )
+
+    @property
+    def why(self) -> str:
+        named = [each for each in self.audit.mechanisms if each.named]
+        if named:
+            return named[0].sentence
+        if little_is_left(self.audit.limit):
+            return "The network uses nearly all that the data allow: nothing stands out."
+        return "No single mechanism of the four papers explains it."
+
+    @property
+    def best(self) -> Treatment | None:
+        return best(self.audit.remedies)
+
+    @property
+    def helps(self) -> str:
+        tried = [each for each in self.audit.remedies if each.applied]
+        chosen = self.best
+        if not self.audit.remedies:
+            return "No remedy was tried."
+        if chosen is None:
+            return f"None of the {len(tried)} remedies that could be applied enlarges the radius by much at the same accuracy."
+        return (
+            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to {number(chosen.radius_after, 3)}, "
+            f"{number(chosen.factor, 3)} times as far, at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
+            f"(before {share(chosen.accuracy_before)})."
+        )
+
+    @property
+    def facts(self) -> list[tuple[str, str, str]]:
+        """The strip: what was done, as number, what it counts and the term that explains it."""
+        weak, audit = self.audit.vulnerability, self.audit
+        counts = {} if weak.certified is None else weak.certified.counts
+        proved = sum(counts.get(word, 0) for word in ("exact", "proved"))
+        skipped = weak.available - len(weak.free.norms)
+        rows: list[tuple[Any, str, str]] = [
+            (f"{len(weak.free.norms)} of {weak.available}", f"{self.kind} examples attacked", "attacked"),
+            (proved, "with a proof", "proved"),
+            (counts.get("exact", 0), "known exactly", "exact"),
+            (len(weak.free.norms) - proved - counts.get("error", 0), "without a proof", "open"),
+            (counts.get("error", int((weak.free.norms == 0).sum())), "wrong as they are", "error"),
+            (skipped, "left out", "skipped"),
+        ]
+        return [(str(value), words, term) for value, words, term in rows] + [
+            (f"{number(audit.work, 3)} of {number(audit.budget, 3)}", "budget spent", "budget")
+        ]
