@@ -95,7 +95,7 @@ def _measured(found: "Audit") -> Iterator[tuple[str, str, float | None, float, f
         None if not alone else 1 / alone, "one direction for half of the examples, over each one's own",
     )  # fmt: skip
     yield (
-        "KKT point", "distance from a KKT point, as a power of ten",
+        "KKT point", "distance from a KKT point, by powers of ten",
         _decades(regime.kkt_residual), _decades(KKT_RESIDUAL) or 0.0, 0.0, -float(KKT_DECADES),
         None, "",
     )  # fmt: skip

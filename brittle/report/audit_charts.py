@@ -8,8 +8,8 @@ from torch import Tensor
 from brittle.auditing import Audit
 from brittle.auditing.applicable import TheoremRow
 from brittle.auditing.mechanisms import Mechanism
-from brittle.auditing.treatment import Treatment
-from brittle.report.numbers import number, share
+from brittle.auditing.treatment import HELPS, Treatment
+from brittle.report.numbers import number, share, times
 from brittle.report.svg import Axis, bar, bottom_axis, curve, density, left_axis, line, picture, tag, text
 from brittle.theorems import Comparison, Relation
 
@@ -88,19 +88,20 @@ def histogram(audit: Audit) -> Markup:
     values = _finite(weak.free.norms)
     allowed = None if limit is None else limit.median
     most = max([*values, allowed or 0.0, 1e-12]) * 1.04
-    across, counts = Axis(0.0, most, 8.0, RIGHT), [0] * BINS
+    right = 322.0
+    across, counts = Axis(0.0, most, 8.0, right), [0] * BINS
     for each in values:
         counts[min(BINS - 1, int(BINS * each / most))] += 1
     up = Axis(0.0, float(max([*counts, 1])), BOTTOM, 48.0)
     bars = [
-        bar(across(most * place / BINS) + 1, up(count), (RIGHT - 8) / BINS - 2, BOTTOM - up(count), "proved" if _tight(audit) else "open",
+        bar(across(most * place / BINS) + 1, up(count), (right - 8) / BINS - 2, BOTTOM - up(count), "proved" if _tight(audit) else "open",
             f"{count} examples from {number(most * place / BINS, 3)} to {number(most * (place + 1) / BINS, 3)}")
         for place, count in enumerate(counts)
     ]  # fmt: skip
     marks = _mark(across, weak.free.median, 40, f"median {number(weak.free.median, 3)}", "now")
     limits = Markup("") if allowed is None else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}", "limit")
     words = f"Histogram of the distance to a flip; the median is {number(weak.free.median, 3)}."
-    return picture(WIDTH, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), marks, limits)
+    return picture(330.0, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), marks, limits)
 
 
 def _tight(audit: Audit) -> bool:
@@ -113,7 +114,7 @@ def _mark(across: Axis, value: float, y: float, words: str, class_: str) -> Mark
     if not math.isfinite(value):
         return Markup("")
     x = across.clipped(value)
-    anchor = "end" if x > (across.start + across.end) / 2 else "start"
+    anchor = "end" if x > across.start + 8 * len(words) else "start"
     label = text(x + (-5 if anchor == "end" else 5), y, words, f"label {class_}", anchor)
     return line(x, y - 10, x, BOTTOM, class_) + label
 
@@ -142,7 +143,7 @@ def two_distributions(audit: Audit) -> Markup | None:
         ground = 92.0 + 100 * place
         hill = [(across(x), ground - 62 * height) for x, height in density(some, across)]
         parts += [curve([(8.0, ground), *hill, (RIGHT, ground)], f"hill hill{place}", closed=True)] if hill else []
-        parts += [line(8, ground, RIGHT, ground, "base"), text(8, ground - 68, name, "label")]
+        parts += [line(8, ground, RIGHT, ground, "base"), text(RIGHT, ground - 62, name, "label", "end")]
         if math.isfinite(radii.median):
             x = across.clipped(radii.median)
             parts += [line(x, ground - 66, x, ground, "now"), text(x + 5, ground - 52, number(radii.median, 3), "label now")]
@@ -157,8 +158,8 @@ def one_direction(audit: Audit) -> Markup:
     across, up, parts = Axis(0.0, most, LEFT, RIGHT), Axis(0.0, 1.0, BOTTOM, TOP), []
     for place, one in enumerate(ways):
         points = [(across(x), up(y)) for x, y in zip(one.sizes.tolist(), one.shares.tolist(), strict=True)]
-        x, y = points[min(len(points) - 1, int(len(points) * (0.3 + 0.35 * place)))]
-        parts += [curve(points, f"way way{place}"), text(min(x + 8, RIGHT - 150), y + 14, f"from the {one.name}", f"label way{place}")]
+        label = text(RIGHT - 6, BOTTOM - 14 - 18 * (len(ways) - 1 - place), f"from the {one.name}", f"label way{place}", "end")
+        parts += [curve(points, f"way way{place}"), label]
     words = "; ".join(f"from the {one.name}: half at {number(one.half, 3)}, all at {number(one.smallest, 3)}" for one in ways)
     axes = left_axis(up, LEFT, "examples flipped", RIGHT, lambda value: share(value, 0)), bottom_axis(across, BOTTOM, "size of the one direction")
     return picture(WIDTH, HEIGHT, f"Share of the examples flipped by one direction, by its size; {words}.", *axes, *parts)
@@ -173,11 +174,11 @@ def remedy_bars(audit: Audit) -> Markup:
     parts = []
     for place, each in enumerate(tried):
         y, reached = 34 * place, min(each.radius_after, most) / most
-        kind = "helped" if each.factor >= 1 else "hurt"
+        kind = "helped" if each.factor >= HELPS else "hurt"
         parts += [
             tag("text", each.name, x=0, y=y + 12, class_="label"),
             tag("rect", x=0, y=y + 17, width=_percent(reached), height=10, rx=3, class_=kind),
-            tag("text", f"{number(each.radius_after, 3)} (×{number(each.factor, 3)})", x="100%", y=y + 12, text_anchor="end", class_="label"),
+            tag("text", f"{number(each.radius_after, 3)} ({times(each.factor)})", x="100%", y=y + 12, text_anchor="end", class_="label"),
         ]
     height = 34 * max(1, len(tried)) + 18
     if math.isfinite(now):

@@ -21,12 +21,12 @@ from brittle.report import audit_charts
 from brittle.report.audit_facts import explanation, geometry, plan, regime
 from brittle.report.environment import ENVIRONMENT, digest, source
 from brittle.report.example_views import Examples
-from brittle.report.numbers import number, share
+from brittle.report.numbers import number, share, times
 from brittle.report.origin import Origin
 from brittle.report.remedy_chart import remedy_chart
 from brittle.report.sketches import sketch
 from brittle.report.terms import TERMS
-from brittle.report.words import Words
+from brittle.report.words import Words, advice
 from brittle.settings import Data
 
 STYLES = ("css/base.css", "css/audit.css")
@@ -74,6 +74,7 @@ def audit_page(
         words=Words(audit),
         charts=audit_charts,
         sketch=sketch,
+        advice=advice,
         terms=TERMS,
         origin=origin or Origin(),
         version=__version__,
@@ -89,7 +90,7 @@ class Page:
         self.script = Markup('(() => {\n"use strict";\n') + source(*SCRIPTS) + Markup("})();")
         self.geometry, self.regime = geometry(audit.geometry), regime(audit.regime)
         self.explanation, self.plan = explanation(audit.explanation), plan(audit)
-        self.chart = remedy_chart(audit)
+        self.chart, self.narrow_chart = remedy_chart(audit), remedy_chart(audit, narrow=True)
 
     @property
     def policy(self) -> str:
@@ -178,5 +179,5 @@ class Page:
         if row.name == "KKT point" and row.value is not None:
             return number(10**row.value, 2)
         if row.name == "off-subspace weights" and row.value is not None:
-            return f"×{number(row.value, 3)}"
+            return times(row.value)
         return share(row.value) if row.name in AS_SHARES else number(row.value, 3)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from brittle.report.numbers import number, share
+from brittle.report.numbers import number, share, times
 
 ENVIRONMENT = Environment(
     loader=PackageLoader("brittle.report"),
@@ -16,7 +16,7 @@ ENVIRONMENT = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-ENVIRONMENT.filters |= {"number": number, "share": share}
+ENVIRONMENT.filters |= {"number": number, "share": share, "times": times}
 
 
 def source(*names: str) -> Markup:

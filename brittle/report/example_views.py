@@ -56,8 +56,12 @@ class Examples:
 
     @property
     def median(self) -> int | None:
-        """The example whose radius is the (lower) median of those with one."""
-        return int(self.flipped[(len(self.flipped) - 1) // 2]) if len(self.flipped) else None
+        """The example whose radius is the median, or nearest to it."""
+        if not len(self.flipped):
+            return None
+        middle = self.audit.vulnerability.free.median
+        away = (self.norms[self.flipped] - (middle if math.isfinite(middle) else 0.0)).abs()
+        return int(self.flipped[away.argmin()])
 
     @property
     def foremost(self) -> list[int]:

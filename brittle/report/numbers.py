@@ -25,8 +25,14 @@ def number(value: Any, digits: int = 4) -> str:
     exponent = int(f"{size:.{digits - 1}e}".partition("e")[2])
     if SMALLEST <= size < LARGEST:
         return _fixed(value, max(0, digits - 1 - exponent))
-    mantissa = _fixed(float(Decimal(value).scaleb(-exponent)), digits - 1)
-    return f"{mantissa}·10{str(exponent).translate(RAISED)}"
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    shown = {"1": "", "-1": "-"}.get(short := _short(mantissa), f"{short}·")
+    return f"{shown}10{str(int(power)).translate(RAISED)}"
+
+
+def times(value: float | None) -> str:
+    """A factor, always with two digits behind the point."""
+    return NOTHING if value is None or math.isnan(value) else f"×{Decimal(value).quantize(Decimal('0.01'), ROUND_HALF_UP)}"
 
 
 def share(value: float | None, digits: int = 1) -> str:
@@ -39,6 +45,9 @@ def share(value: float | None, digits: int = 1) -> str:
 def _fixed(value: float, places: int) -> str:
     """Rounded half away from zero, as browsers round."""
     rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
-    text = f"{rounded:f}"
-    text = text.rstrip("0").rstrip(".") if "." in text else text
+    text = _short(f"{rounded:f}")
     return "0" if text == "-0" else text
+
+
+def _short(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -11,8 +11,9 @@ from brittle.auditing.treatment import Treatment
 from brittle.report.numbers import number, share
 from brittle.report.svg import Axis, curve, left_axis, line, picture, tag, text
 
-WIDTH, HEIGHT = 620.0, 360.0
-LEFT, RIGHT, TOP, BOTTOM = 56.0, 470.0, 34.0, 312.0
+WIDTH, HEIGHT = 640.0, 330.0
+LEFT, RIGHT, TOP, BOTTOM = 56.0, 480.0, 34.0, 282.0
+NARROW_WIDTH, NARROW_RIGHT = 380.0, 330.0
 Z = 1.96  # of a 95 % interval
 APART = 15.0  # pixels between two names
 
@@ -27,27 +28,32 @@ class Place:
     interval: tuple[float, float]
 
 
-def remedy_chart(audit: Audit) -> Markup | None:
-    """None where no remedy was applied."""
-    tried = [each for each in audit.remedies if each.applied and math.isfinite(each.radius_after)]
+def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
+    """None where no remedy was applied; `narrow` names the remedies by their numbers, from the best on."""
+    tried = sorted(filter(_drawn, audit.remedies), key=lambda each: -each.factor)
     if not tried or not math.isfinite(audit.vulnerability.free.median):
         return None
     judges = len(audit.data if audit.data.X_test is None else audit.data.test)
     now = Place("now", tried[0].accuracy_before, audit.vulnerability.free.median, audit.vulnerability.free.interval)
     places = [Place(each.name, each.accuracy_after, each.radius_after, each.interval_after) for each in tried]
-    across, up = _axes([now, *places], tried, judges)
+    right = NARROW_RIGHT if narrow else RIGHT
+    across, up = _axes([now, *places], tried, judges, right)
     best = max(places, key=lambda each: each.radius)
     parts = [_whiskers(place, judges, across, up) for place in (now, *places)]
     parts += [_way(each, across, up) for each in tried]
     parts += [_arrow(now, best, across, up)]
     parts += [_dot(place, across, up, "gain" if place is best else "other") for place in places]
-    parts += [_dot(now, across, up, "now"), *_names([now, *places], across, up)]
+    parts += [_dot(now, across, up, "now"), *_names([now, *places], across, up, narrow)]
     words = "; ".join(f"{each.name}: {number(each.radius, 3)} at {share(each.accuracy)}" for each in (now, *places))
     axes = (
-        left_axis(up, LEFT, "median distance to a flip", RIGHT, lambda value: number(value, 3)),
+        left_axis(up, LEFT, "median distance to a flip", right, lambda value: number(value, 3)),
         _accuracy_axis(across, f"{tried[0].judged_on} accuracy"),
     )
-    return picture(WIDTH, HEIGHT, f"Median radius against accuracy: {words}.", *axes, *parts)
+    return picture(NARROW_WIDTH if narrow else WIDTH, HEIGHT, f"Median radius against accuracy: {words}.", *axes, *parts)
+
+
+def _drawn(remedy: Treatment) -> bool:
+    return remedy.applied and math.isfinite(remedy.radius_after)
 
 
 def wilson(accuracy: float, count: int) -> tuple[float, float]:
@@ -57,14 +63,18 @@ def wilson(accuracy: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _axes(places: list[Place], tried: list[Treatment], judges: int) -> tuple[Axis, Axis]:
+def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float) -> tuple[Axis, Axis]:
     accuracies = [end for place in places for end in wilson(place.accuracy, judges)]
     radii = [end for place in places for end in (place.radius, *place.interval) if math.isfinite(end)]
     way = [point for each in tried for point in _points(each)]
     accuracies += [point.accuracy for point in way]
     radii += [point.radius for point in way if math.isfinite(point.radius)]
-    low = min(accuracies)
-    return Axis(low - 0.05 * (1 - low), 1 + 0.02 * (1 - low), LEFT, RIGHT), Axis(0.0, 1.08 * max(radii), BOTTOM, TOP)
+    low, bottom, top = min(accuracies), min(radii), max(radii)
+    floor = 0.0 if bottom < top / 2 else bottom - 0.25 * (top - bottom)
+    return (
+        Axis(low - 0.05 * (1 - low), 1 + 0.02 * (1 - low), LEFT, right),
+        Axis(floor, top + 0.08 * (top - floor), BOTTOM, TOP),
+    )
 
 
 def _points(remedy: Treatment) -> list[Any]:
@@ -114,7 +124,7 @@ def _dot(place: Place, across: Axis, up: Axis, class_: str) -> Markup:
     return tag("circle", tag("title", told), cx=across(place.accuracy), cy=up(place.radius), r=6.0, class_=f"dot {class_}", tabindex=0)
 
 
-def _names(places: list[Place], across: Axis, up: Axis) -> list[Markup]:
+def _names(places: list[Place], across: Axis, up: Axis, narrow: bool) -> list[Markup]:
     """Beside the picture, so far apart that they can be read, each with a line to its place."""
     order = sorted(places, key=lambda place: up(place.radius))
     heights = [up(place.radius) for place in order]
@@ -124,9 +134,10 @@ def _names(places: list[Place], across: Axis, up: Axis) -> list[Markup]:
     heights = [height - over for height in heights]
     for row in range(len(heights) - 2, -1, -1):
         heights[row] = min(heights[row], heights[row + 1] - APART)
+    words = {place.name: str(number) if narrow and number else place.name for number, place in enumerate(places)}
     return [
-        line(across(place.accuracy) + 7, up(place.radius), RIGHT + 8, height, "leader")
-        + text(RIGHT + 12, height + 4, place.name, "label now" if place.name == "now" else "label")
+        line(across(place.accuracy) + 7, up(place.radius), across.end + 8, height, "leader")
+        + text(across.end + 12, height + 4, words[place.name], "label now" if place.name == "now" else "label")
         for place, height in zip(order, heights, strict=True)
     ]
 
@@ -137,5 +148,5 @@ def _accuracy_axis(across: Axis, words: str) -> Markup:
         for value in across.ticks
         if value <= 1
     ]
-    named = text((LEFT + RIGHT) / 2, BOTTOM + 34, words, "axis", "middle")
-    return Markup("").join([*marks, line(LEFT, BOTTOM, RIGHT, BOTTOM, "base"), named])
+    named = text((LEFT + across.end) / 2, BOTTOM + 34, words, "axis", "middle")
+    return Markup("").join([*marks, line(LEFT, BOTTOM, across.end, BOTTOM, "base"), named])

@@ -102,13 +102,14 @@ def left_axis(axis: Axis, x: float, words: str, right: float, form: Any = number
 
 
 def density(values: Sequence[float], axis: Axis, points: int = 80) -> list[tuple[float, float]]:
-    """A smooth histogram: (value, height from 0 to 1), with Silverman's width."""
+    """A smooth histogram of positive values: (value, height from 0 to 1); nothing is smeared to the left of 0."""
     if len(values) < 2:
         return []
     mean = sum(values) / len(values)
     spread = math.sqrt(sum((each - mean) ** 2 for each in values) / len(values))
-    width = max(1.06 * spread * len(values) ** -0.2, 1e-3 * (axis.high - axis.low), 1e-300)
+    width = max(0.8 * spread * len(values) ** -0.2, 1e-3 * (axis.high - axis.low), 1e-300)
     places = [axis.low + (axis.high - axis.low) * step / (points - 1) for step in range(points)]
-    heights = [sum(math.exp(-0.5 * ((place - each) / width) ** 2) for each in values) for place in places]
+    mirrored = [*values, *(-each for each in values)]
+    heights = [sum(math.exp(-0.5 * ((place - each) / width) ** 2) for each in mirrored) for place in places]
     top = max(heights) or 1.0
     return [(place, height / top) for place, height in zip(places, heights, strict=True)]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from brittle.auditing import Audit
+from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.treatment import Treatment, best
 from brittle.auditing.verdict import little_is_left
-from brittle.report.numbers import number, share
+from brittle.report.numbers import number, share, times
 
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
 
@@ -28,31 +29,36 @@ class Words:
         audit, free = self.audit, self.audit.vulnerability.free
         if not math.isfinite(free.median):
             return "No change was found that fools this network on half of the examples."
-        change = self._change(free.median)
         limit = audit.limit
         if limit is None or not math.isfinite(limit.share):
-            return f"{change} is enough to fool this network on half of the {self.kind} examples."
+            return f"Changing a {self.kind} example by {self._size} fools this network half of the time."
         rest = "; little is left to gain" if little_is_left(limit) else ""
         return (
-            f"This network gives {share(limit.share, 0)} of the protection that its data allow: "
-            f"{change[0].lower()}{change[1:]} is enough to fool it on half of the {self.kind} examples{rest}."
+            f"This network gives {share(limit.share, 0)} of the protection that its data allow: changing a {self.kind} "
+            f"example by {self._size} fools it half of the time{rest}."
         )
 
-    def _change(self, radius: float) -> str:
-        size = self.audit.vulnerability.norm_of_examples
-        return f"A change of {share(radius / size, 0)}" if size > 0 else f"A change of length {number(radius, 3)}"
+    @property
+    def _size(self) -> str:
+        """The median radius, as a part of the examples where they have a size."""
+        weak = self.audit.vulnerability
+        part = weak.free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.inf
+        return f"{share(part, 0 if part >= 0.1 else 1)} of its size" if part < 1 else number(weak.free.median, 3)
 
     @property
     def gauge(self) -> str:
         """What the gauge shows."""
         limit = self.audit.limit
         assert limit is not None
-        allowed = f"100% is half the distance to the nearest example of another class, {number(limit.median, 3)} in the median"
+        allowed = (
+            "100% is half the distance to the nearest example of another class, which in the median is "
+            f"{number(limit.median, 3)}: between the two a boundary has to pass."
+        )
         if limit.proved_share is None:
-            return f"{share(limit.share, 0)} by attack, nothing proved; {allowed}."
+            return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
         if limit.share - limit.proved_share < SURE:
-            return f"{share(limit.share, 0)}, proved; {allowed}."
-        return f"{share(limit.proved_share, 0)} proved, up to {share(limit.share, 0)} not ruled out; {allowed}."
+            return f"All of the {share(limit.share, 0)} is proved. {allowed}"
+        return f"{share(limit.proved_share, 0)} is proved; up to {share(limit.share, 0)} is not ruled out. {allowed}"
 
     @property
     def how_far(self) -> str:
@@ -75,7 +81,7 @@ class Words:
     def why(self) -> str:
         named = [each for each in self.audit.mechanisms if each.named]
         if named:
-            return named[0].sentence
+            return shortly(named[0])
         if little_is_left(self.audit.limit):
             return "The network uses nearly all that the data allow: nothing stands out."
         return "No single mechanism of the four papers explains it."
@@ -93,8 +99,8 @@ class Words:
         if chosen is None:
             return f"None of the {len(tried)} remedies that could be applied enlarges the radius by much at the same accuracy."
         return (
-            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to {number(chosen.radius_after, 3)}, "
-            f"{number(chosen.factor, 3)} times as far, at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
+            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to {number(chosen.radius_after, 3)} "
+            f"({times(chosen.factor)}), at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
             f"(before {share(chosen.accuracy_before)})."
         )
 
@@ -116,3 +122,40 @@ class Words:
         return [(str(value), words, term) for value, words, term in rows] + [
             (f"{number(audit.work, 3)} of {number(audit.budget, 3)}", "budget spent", "budget")
         ]
+
+
+def shortly(row: Mechanism) -> str:
+    """A named cause in one short sentence; its evidence stands in its own."""
+    value, factor = row.value or 0.0, row.factor or math.nan
+    sentences = {
+        "doubtful labels": f"{share(value)} of the training examples have neighbours that agree on another class: their "
+        "labels may be wrong.",
+        "off-subspace weights": "The network reacts to directions that never occur in its data: without them the median "
+        f"radius would be {times(factor)}.",
+        "stopped early": f"Training stopped early: a tenth of the training examples have less than {share(value, 0)} of the "
+        "median margin.",
+        "lazy training": "Training hardly moved the weights, and a single gradient step is as good as the shortest flip "
+        f"({times(factor)}).",
+        "one direction": "One and the same direction flips half of the examples, and needs hardly more than each one's own "
+        f"shortest flip ({times(factor)}).",
+    }
+    return sentences.get(row.name, row.sentence)
+
+
+ADVICE = {  # what would make a hypothesis hold, by how its name begins
+    "relative deviation of ‖x‖ from √d": "scale every example to length √d before training",
+    "deviation of ‖x‖ from 1": "scale every example to length 1 before training",
+    "relative spread of ‖x‖": "scale all examples to one length before training",
+    "largest bias": "train without biases",
+    "distance from a KKT point": "train on until it is small, or solve for the KKT point with brittle kkt",
+    "examples": "fewer examples, or more dimensions, would do",
+    "deviation of the output weights": "fix the output weights at ±1/√m and train the first layer only",
+    "width": "a wider network would do",
+    "distance from the start": "train in the lazy ball, brittle train --regime lazy",
+    "movement of biases": "train the first layer only",
+}
+
+
+def advice(name: str) -> str:
+    """What to do about a hypothesis that fails; empty where there is nothing short to say."""
+    return next((words for begin, words in ADVICE.items() if name.startswith(begin)), "")

@@ -1,10 +1,11 @@
 // The one formatter of the pages, as in report/numbers.py.
 const raised = text => text.replace(/./g, each => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(each)]);
 
+const short = text => text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
+
 function fixed(value, places) {
-  const text = value.toFixed(places);
-  const short = text.includes(".") ? text.replace(/0+$/, "").replace(/\.$/, "") : text;
-  return short === "-0" ? "0" : short;
+  const text = short(value.toFixed(places));
+  return text === "-0" ? "0" : text;
 }
 
 function number(value, digits = 4) {
@@ -16,7 +17,8 @@ function number(value, digits = 4) {
   const exponent = Number(size.toExponential(digits - 1).split("e")[1]);
   if (size >= 1e-3 && size < 1e6) return fixed(value, Math.max(0, digits - 1 - exponent));
   const [mantissa, power] = value.toExponential(digits - 1).split("e");
-  return fixed(Number(mantissa), digits - 1) + "·10" + raised(String(Number(power)));
+  const shown = short(mantissa);
+  return ({"1": "", "-1": "-"}[shown] ?? shown + "·") + "10" + raised(String(Number(power)));
 }
 
 function share(value, digits = 1) {

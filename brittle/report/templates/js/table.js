@@ -1,16 +1,16 @@
 // The examples as a table: sort, filter, open.
 const columns = [
   ...(pixels ? [{name: "picture"}] : []),
-  {name: "example", of: one => one.example, shown: one => String(one.example), numeric: true},
+  {name: "example", of: one => one.example, shown: one => String(one.example), ranked: true},
   {name: "class", of: one => one.label, shown: one => one.label},
   {name: "flips to", of: one => one.flipped ?? "", shown: one => one.flipped ?? "–"},
   {name: "distance", of: one => one.upper, shown: one => number(one.upper), numeric: true},
   {name: "proved", of: one => one.lower, shown: one => number(one.lower), numeric: true},
-  ...(audit.limit ? [{name: "share of the limit", of: one => one.share, shown: one => share(one.share, 0), numeric: true}] : []),
+  ...(audit.limit ? [{name: "of the limit", of: one => one.share, shown: one => share(one.share, 0), numeric: true}] : []),
   {name: "known", of: one => one.status, shown: one => ({exact: "exactly", proved: "proved", open: "by attack", error: "wrong as it is"})[one.status]},
   {name: ""},
 ];
-const PAGE = 20;
+const PAGE = matchMedia("(max-width: 40rem)").matches ? 8 : 20;
 const state = {by: "distance", down: false, all: false, weakest: false};
 
 function chosen() {
@@ -22,7 +22,7 @@ function chosen() {
 
 function ordered(rows) {
   const column = columns.find(each => each.name === state.by), way = state.down ? -1 : 1;
-  const compare = (a, b) => column.numeric ? a - b || 0 : String(a).localeCompare(String(b), undefined, {numeric: true});
+  const compare = (a, b) => column.numeric || column.ranked ? a - b || 0 : String(a).localeCompare(String(b), undefined, {numeric: true});
   return [...rows].sort((a, b) => way * compare(column.of(a), column.of(b)) || a.row - b.row);
 }
 
@@ -88,6 +88,7 @@ function neighbour(step) {
 }
 
 function startTable() {
+  find("#rows").classList.toggle("pictured", Boolean(pixels));
   find("#rows thead tr").append(...columns.map(heading));
   const option = value => element("option", {value}, value), labels = [...new Set(known.map(one => one.label))];
   find("#by-class").append(...labels.sort((a, b) => a.localeCompare(b, undefined, {numeric: true})).map(option));

@@ -59,8 +59,9 @@ function listFeatures(one, features, t) {
 
 function tell(one, path, step, t, told, after) {
   const {margins, answers, words} = examples.paths, answer = words[answers[path][step]];
-  const wrong = answer !== one.label;
-  told.replaceChildren(`Moved by ${number(t * one.upper, 3)}: answer `, element("span", {class: wrong ? "answer wrong" : "answer"}, answer), `, margin ${number(margins[path][step], 3)}.`);
+  const wrong = answer !== one.label, margin = margins[path][step];
+  const decided = Math.abs(margin) > 1e-6 * Math.abs(margins[path][0]) ? margin : 0;
+  told.replaceChildren(`Moved by ${number(t * one.upper, 3)}: answer `, element("span", {class: wrong ? "answer wrong" : "answer"}, answer), `, margin ${number(decided, 3)}.`);
   after.classList.toggle("wrong", wrong);
   caption(after, "after", `moved by ${number(t * one.upper, 3)}, answer ${answer}`);
 }
