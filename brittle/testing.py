@@ -9,6 +9,7 @@ from brittle.common.errors import require_between, require_positive
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
 
+__all__ = ["assert_robust"]
 SECONDS = 10.0  # for the proof of one example
 NAMED = 5  # examples that a message names
 

@@ -18,6 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 44.0, 448.0, 26.0, 208.0
 BINS = 18
 DECADES = 6  # of a slack bar
 BEYOND = 1.02
+FAR = 3.0  # times the longest radius: a limit that is farther away is not drawn in its place
 
 
 def _percent(value: float) -> str:
@@ -87,7 +88,8 @@ def histogram(audit: Audit) -> Markup:
     weak, limit = audit.vulnerability, audit.limit
     values = _finite(weak.free.norms)
     allowed = None if limit is None else limit.median
-    most = max([*values, allowed or 0.0, 1e-12]) * 1.04
+    largest = max([*values, 1e-12])
+    most = 1.04 * (largest if allowed is None or allowed > FAR * largest else max(largest, allowed))
     right = 322.0
     across, counts = Axis(0.0, most, 8.0, right), [0] * BINS
     for each in values:
@@ -99,7 +101,7 @@ def histogram(audit: Audit) -> Markup:
         for place, count in enumerate(counts)
     ]  # fmt: skip
     marks = _mark(across, weak.free.median, 40, f"median {number(weak.free.median, 3)}", "now")
-    limits = Markup("") if allowed is None else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}", "limit")
+    limits = Markup("") if allowed is None else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}{' →' if allowed > most else ''}", "limit")
     words = f"Histogram of the distance to a flip; the median is {number(weak.free.median, 3)}."
     return picture(330.0, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), marks, limits)
 

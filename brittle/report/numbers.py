@@ -36,10 +36,12 @@ def times(value: float | None) -> str:
 
 
 def share(value: float | None, digits: int = 1) -> str:
-    """A part of one, in per cent with so many digits behind the point."""
+    """A part of one, in per cent with so many digits behind the point; less than one per cent with two that count."""
     if value is None or math.isnan(value):
         return NOTHING
-    return INFINITE if math.isinf(value) else f"{_fixed(100 * value, digits)}%"
+    if math.isinf(value):
+        return INFINITE
+    return f"{number(100 * value, 2) if abs(100 * value) < 1 else _fixed(100 * value, digits)}%"
 
 
 def _fixed(value: float, places: int) -> str:

@@ -96,6 +96,8 @@ class Words:
         chosen = self.best
         if not self.audit.remedies:
             return "No remedy was tried."
+        if not tried:
+            return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
         if chosen is None:
             return f"None of the {len(tried)} remedies that could be applied enlarges the radius by much at the same accuracy."
         return (

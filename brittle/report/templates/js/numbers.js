@@ -23,5 +23,6 @@ function number(value, digits = 4) {
 
 function share(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  return Number.isFinite(value) ? fixed(100 * value, digits) + "%" : "∞";
+  if (!Number.isFinite(value)) return "∞";
+  return (Math.abs(100 * value) < 1 ? number(100 * value, 2) : fixed(100 * value, digits)) + "%";
 }
