@@ -10,7 +10,7 @@ from torch import Tensor
 
 from brittle.auditing.sample import median, median_interval
 from brittle.common.errors import InputError, require
-from brittle.common.result import Result
+from brittle.common.result import Result, frame
 
 SAME = 1e-3  # relative: radii that differ by less are the same
 MEASURES = {  # what both audits say of the whole, by where it stands in their JSON
@@ -60,6 +60,10 @@ class Change(Result):
             f"Of {self.examples} examples that both audits attacked, {self.farther} are farther from a flip than before "
             f"({sure[0]}) and {self.nearer} nearer ({sure[1]})."
         )
+
+    def to_frame(self) -> Any:
+        """A pandas DataFrame: a row for every measure."""
+        return frame([each.plain() for each in self.measures])
 
     def content(self) -> dict[str, Any]:
         """The fields and the sentence."""

@@ -32,16 +32,19 @@ def number(value: Any, digits: int = 4) -> str:
 
 def times(value: float | None) -> str:
     """A factor, always with two digits behind the point."""
-    return NOTHING if value is None or math.isnan(value) else f"×{Decimal(value).quantize(Decimal('0.01'), ROUND_HALF_UP)}"
+    if value is None or math.isnan(value):
+        return NOTHING
+    plain = 0.01 <= abs(value) < LARGEST
+    return f"×{Decimal(value).quantize(Decimal('0.01'), ROUND_HALF_UP) if plain else number(value, 2)}"
 
 
 def share(value: float | None, digits: int = 1) -> str:
     """A part of one, in per cent with so many digits behind the point; less than one per cent with two that count."""
     if value is None or math.isnan(value):
         return NOTHING
-    if math.isinf(value):
-        return INFINITE
-    return f"{number(100 * value, 2) if abs(100 * value) < 1 else _fixed(100 * value, digits)}%"
+    percent = 100 * value
+    plain = 1 <= abs(percent) < LARGEST
+    return f"{_fixed(percent, digits) if plain else number(percent, 2)}%"
 
 
 def _fixed(value: float, places: int) -> str:

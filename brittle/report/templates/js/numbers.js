@@ -23,6 +23,6 @@ function number(value, digits = 4) {
 
 function share(value, digits = 1) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
-  if (!Number.isFinite(value)) return "∞";
-  return (Math.abs(100 * value) < 1 ? number(100 * value, 2) : fixed(100 * value, digits)) + "%";
+  const percent = 100 * value, plain = Math.abs(percent) >= 1 && Math.abs(percent) < 1e6;
+  return (plain ? fixed(percent, digits) : number(percent, 2)) + "%";
 }
