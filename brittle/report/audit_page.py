@@ -112,7 +112,7 @@ class Page:
             "table": self.audit.by_example(),
             "latex": self.audit.to_latex(),
             "examples": self.shown,
-            "features": None,
+            "features": self.examples.data.truth.features,
             "other": other,
         }
         text = json.dumps(jsonable(whole), allow_nan=False, ensure_ascii=False, separators=(",", ":"))

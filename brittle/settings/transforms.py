@@ -132,5 +132,7 @@ def _covariance(centred: Tensor) -> Tensor:
 
 
 def _mapped(data: Data, change: Callable[[Tensor], Tensor], truth: Truth) -> Data:
-    X_test = None if data.X_test is None else change(data.X_test)
-    return Data(change(data.X), data.y, X_test, data.y_test, replace(truth, names=data.truth.names))
+    """Classes keep their names, and columns too where none is lost."""
+    X, X_test = change(data.X), None if data.X_test is None else change(data.X_test)
+    features = data.truth.features if X.shape[1] == data.columns else None
+    return Data(X, data.y, X_test, data.y_test, replace(truth, names=data.truth.names, features=features))
