@@ -43,7 +43,7 @@ def gauge(audit: Audit, best: Treatment | None) -> Markup:
     """The share of what the data allow: proved solid, open hatched; where the best remedy would bring it."""
     limit = audit.limit
     assert limit is not None
-    after = None if best is None else share_after(audit, best)
+    after = None if best is None else best.share_after
     most = max(1.0, limit.share, after or 0.0) * (BEYOND if max(limit.share, after or 0.0) > 1 else 1.0)
     proved, attacked = min(limit.proved_share or 0.0, limit.share) / most, limit.share / most
     parts = [
@@ -68,15 +68,6 @@ def gauge(audit: Audit, best: Treatment | None) -> Markup:
 def _labelled(place: float, y: float, words: str, class_: str) -> Markup:
     anchor = "end" if place > 0.5 else "start" if place < 0.15 else "middle"
     return tag("text", words, x=_percent(min(1.0, place)), y=y, text_anchor=anchor, class_=f"label {class_}")
-
-
-def share_after(audit: Audit, remedy: Treatment) -> float | None:
-    """The median share of what the data allow after a remedy."""
-    limit, norms = audit.limit, remedy.norms_after
-    if limit is None or not len(norms):
-        return None
-    some = limit.radii[: len(norms)] > 0
-    return float((norms[some] / limit.radii[: len(norms)][some]).median()) if bool(some.any()) else None
 
 
 def _finite(norms: Tensor) -> list[float]:

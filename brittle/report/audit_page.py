@@ -123,6 +123,7 @@ class Page:
         weak = self.audit.vulnerability
         named = (
             ("shortest flip anywhere", weak.free),
+            ("no class ahead from", weak.tied),
             ("on the data's subspace", weak.on),
             ("off it", weak.off),
             ("one gradient step", weak.gradient_step),
@@ -141,7 +142,7 @@ class Page:
     @property
     def curves(self) -> list[str]:
         """The remedies with a curve to choose from."""
-        return [each.name for each in self.audit.remedies if getattr(each, "curve", None) is not None]
+        return [each.name for each in self.audit.remedies if each.curve is not None]
 
     @property
     def classes(self) -> list[dict[str, Any]]:

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from markupsafe import Markup
 
 from brittle.auditing import Audit
+from brittle.auditing.curve import CurvePoint
 from brittle.auditing.treatment import Treatment
 from brittle.report.numbers import number, share
 from brittle.report.svg import Axis, curve, left_axis, line, picture, tag, text
@@ -77,10 +77,9 @@ def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float
     )
 
 
-def _points(remedy: Treatment) -> list[Any]:
+def _points(remedy: Treatment) -> list[CurvePoint]:
     """The networks that can be had on the way of a remedy that asks for more and more."""
-    found = getattr(remedy, "curve", None)
-    return [] if found is None else list(found.points)
+    return [] if remedy.curve is None else list(remedy.curve.points)
 
 
 def _way(remedy: Treatment, across: Axis, up: Axis) -> Markup:
@@ -95,8 +94,8 @@ def _way(remedy: Treatment, across: Axis, up: Axis) -> Markup:
     return curve(places, "kappa") + Markup("").join(dots)
 
 
-def _told(remedy: Treatment, point: Any) -> str:
-    asked = "" if point.kappa is None else f", κ = {number(float(point.kappa), 2)}"
+def _told(remedy: Treatment, point: CurvePoint) -> str:
+    asked = "" if point.kappa is None else f", κ = {number(point.kappa, 2)}"
     return f"{remedy.name}{asked}: radius {number(point.radius, 3)} at {share(point.accuracy)}"
 
 

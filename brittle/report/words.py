@@ -100,9 +100,12 @@ class Words:
             return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
         if chosen is None:
             return f"None of the {len(tried)} remedies that could be applied enlarges the radius by much at the same accuracy."
+        proved = ""
+        if chosen.proved_before is not None and chosen.proved_after is not None:
+            proved = f", proved from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
         return (
             f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to {number(chosen.radius_after, 3)} "
-            f"({times(chosen.factor)}), at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
+            f"({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
             f"(before {share(chosen.accuracy_before)})."
         )
 

@@ -8,7 +8,8 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import AdversarialTraining, Patient, RadiusTraining, Trades
+from brittle.auditing.remedy import Patient
+from brittle.auditing.trained_on import AdversarialTraining, RadiusTraining, Trades
 from brittle.auditing.verdict import written
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, PyTorch
