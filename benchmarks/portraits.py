@@ -36,7 +36,10 @@ def demo() -> tuple[bt.auditing.Audit, str]:
 def cnn() -> tuple[bt.auditing.Audit, str]:
     """A small convolutional network on handwritten digits."""
     mnist, rng = Mnist().load(), torch.Generator().manual_seed(0)
-    rows, held = torch.randperm(len(mnist), generator=rng)[:EXAMPLES], torch.randperm(len(mnist.test), generator=rng)[:HELD_OUT]
+    rows, held = (
+        torch.randperm(len(mnist), generator=rng)[:EXAMPLES],
+        torch.randperm(len(mnist.test), generator=rng)[:HELD_OUT],
+    )
     X, y, X_test, y_test = mnist.X[rows], mnist.y[rows], mnist.test.X[held], mnist.test.y[held]
     data = Data(X.view(-1, 1, 28, 28), y, X_test.view(-1, 1, 28, 28), y_test)
     found = bt.audit(trained(data), data, budget=120, examples=60, test=True, rng=rng)
@@ -67,7 +70,10 @@ def photographed(address: Path, name: str, folder: Path) -> None:
     assert program is not None, "Chromium is not installed: `make browser` installs it"
     for screen, (width, height, phone) in SCREENS.items():
         for light in ("light", "dark"):
-            with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile, page(program, Path(profile)) as tab:
+            with (
+                tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile,
+                page(program, Path(profile)) as tab,
+            ):
                 tab.look(width, height, light == "dark", phone)
                 tab.open(address.resolve())
                 picture = Image.open(io.BytesIO(tab.picture(width, height))).convert("RGB")

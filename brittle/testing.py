@@ -26,9 +26,10 @@ def assert_robust(
 ) -> Bounds:
     """At least this share of the examples are right, and provably stay right under every change of length < radius.
 
-    The model and the data are what `brittle.audit` takes, y None where X holds the labels. The `method` proves, `certificates.Exact` for up to ten seconds
-    an example unless another one is given. An AssertionError says how many examples hold, how many are broken, with
-    the flips that were found, and how many are open, which no proof and no flip decides. Returns what was found.
+    The model and the data are what `brittle.audit` takes, y None where X holds the labels. The `method` proves,
+    `certificates.Exact` for up to ten seconds an example unless another one is given. An AssertionError says how many
+    examples hold, how many are broken, with the flips that were found, and how many are open, which no proof and no
+    flip decides. Returns what was found.
     """
     require_positive("radius", radius)
     require_between("share", share, 0.0, 1.0)

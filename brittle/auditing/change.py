@@ -57,8 +57,8 @@ class Change(Result):
             return ""
         sure = f"provably for {self.surely_farther}", f"provably for {self.surely_nearer}"
         return (
-            f"Of {self.examples} examples that both audits attacked, {self.farther} are farther from a flip than before "
-            f"({sure[0]}) and {self.nearer} nearer ({sure[1]})."
+            f"Of {self.examples} examples that both audits attacked, {self.farther} are farther from a flip than "
+            f"before ({sure[0]}) and {self.nearer} nearer ({sure[1]})."
         )
 
     def to_frame(self) -> Any:
@@ -113,7 +113,9 @@ def _radii(content: Mapping[str, Any]) -> dict[int, tuple[float, float]]:
     """What is proved and what flips, of every example by its place in the data."""
     weak = content["vulnerability"]
     names, proofs = weak["examples"], weak["certified"]
-    found = {names[row]: (0.0, _finite(norm)) for row, norm in zip(weak["free"]["rows"], weak["free"]["norms"], strict=True)}
+    found = {
+        names[row]: (0.0, _finite(norm)) for row, norm in zip(weak["free"]["rows"], weak["free"]["norms"], strict=True)
+    }
     if proofs is not None:
         for row, lower, upper in zip(proofs["rows"], proofs["lower"], proofs["upper"], strict=True):
             found[names[row]] = (_finite(lower), min(_finite(upper), found.get(names[row], (0.0, math.inf))[1]))

@@ -21,8 +21,8 @@ KKT_DECADES = 6  # of its residual on the scale
 class Mechanism(Result):
     """One cause: `named` where the audit names it, with its `sentence`.
 
-    `measure` says what the `value` is, None where it was not measured; beyond the `threshold`, from the `harmless` end of
-    the scale towards the `worst`, the cause is named. `factor` is what it costs in radii, or None; `of` says of what.
+    `measure` says what the `value` is, None where it was not measured; beyond the `threshold`, from the `harmless` end
+    of the scale towards the `worst`, the cause is named. `factor` is what it costs in radii, or None, `of` of what.
     """
 
     name: str
@@ -57,9 +57,7 @@ class Mechanism(Result):
 
 def mechanisms(found: "Audit") -> tuple[Mechanism, ...]:
     """All that were looked for: the named ones first, the others by how near they are to being named."""
-    said = causes(
-        found.geometry, found.regime, found.vulnerability, found.explanation, found.evidence, found.limit
-    )
+    said = causes(found.geometry, found.regime, found.vulnerability, found.explanation, found.evidence, found.limit)
     rows = [Mechanism(*row, bool(said[row[0]]), said[row[0]]) for row in _measured(found)]
     return tuple(sorted(rows, key=lambda row: (not row.named, 0.0 if row.named else row.mark - (row.strength or 0.0))))
 

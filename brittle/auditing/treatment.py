@@ -36,11 +36,11 @@ class Treatment(Result):
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
-    flip, the second that of the radii `norms_after`; `strict_before` and `strict_after` those where it is not, None where they are the same. `tenth_before` and
-    `tenth_after` are what nine tenths of the examples have at least, `share_before` and `share_after` the median radius
-    over what the data allow, None for one class. `proved_before` and `proved_after` are medians of what is proved of
-    the same examples, `proved_tenth_before` and `proved_tenth_after` what is proved of nine tenths, None where nothing
-    was.
+    flip, the second that of the radii `norms_after`; `strict_before` and `strict_after` are those where a tie is none,
+    None where they are the same. `tenth_before` and `tenth_after` are what nine tenths of the examples have at least,
+    `share_before` and `share_after` the median radius over what the data allow, None for one class. `proved_before` and
+    `proved_after` are medians of what is proved of the same examples, `proved_tenth_before` and `proved_tenth_after`
+    what is proved of nine tenths, None where nothing was.
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`.

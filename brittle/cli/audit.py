@@ -107,7 +107,9 @@ def run(
             judged = fail_below is None or judge == "attacked" or certifiable(subject.network)
             require(judged, "this network cannot be certified here; use --judge attacked")
             rng, crewed = subject.rng, crew or alone
-            audits.append(audit(subject.network, subject.data, start=begun, rng=rng, crew=crewed, watch=watch, **options))
+            audits.append(
+                audit(subject.network, subject.data, start=begun, rng=rng, crew=crewed, watch=watch, **options)
+            )
     found, first = audits[-1], audits[0].to_json() if len(audits) == 2 else earlier
     change = None if first is None else changed(first, found.to_json())
     made = Made(found, subject.title, shlex.join(["brittle", *(context.obj or ())]), seed, change)
@@ -214,9 +216,7 @@ def _remedies(words: list[str] | None) -> "tuple[Remedy, ...] | None":
     return None if not words else () if words == ["none"] else tuple(REMEDIES.chosen(word, {}) for word in words)
 
 
-def _subjects(
-    models: "tuple[NetworkFile | None, ...]", data: DataFile | None, seed: int
-) -> "Iterator[Subject]":
+def _subjects(models: "tuple[NetworkFile | None, ...]", data: DataFile | None, seed: int) -> "Iterator[Subject]":
     """The networks in their order, each with a generator of its own; the embedded one where none is named."""
     given = [model for model in models if model is not None]
     if not given or data is None:

@@ -48,7 +48,9 @@ def change_table(first: "Audit", second: "Audit", change: "Change", names: tuple
     """Two verdicts, and what is different."""
     from rich.console import Group
 
-    told = [part for name, found in zip(names, (first, second), strict=True) for part in (f"{name}: {found.verdict}", "")]
+    told = [
+        part for name, found in zip(names, (first, second), strict=True) for part in (f"{name}: {found.verdict}", "")
+    ]
     return Group(*told, *change_parts(change, *names))
 
 

@@ -86,13 +86,18 @@ def histogram(audit: Audit) -> Markup:
     for each in values:
         counts[min(BINS - 1, int(BINS * each / most))] += 1
     up = Axis(0.0, float(max([*counts, 1])), BOTTOM, 48.0)
-    bars = [
-        bar(across(most * place / BINS) + 1, up(count), (right - 8) / BINS - 2, BOTTOM - up(count), "proved" if _tight(audit) else "open",
-            f"{count} examples from {number(most * place / BINS, 3)} to {number(most * (place + 1) / BINS, 3)}")
-        for place, count in enumerate(counts)
-    ]  # fmt: skip
+    kind, width = "proved" if _tight(audit) else "open", (right - 8) / BINS - 2
+    bars = []
+    for place, count in enumerate(counts):
+        low, high = most * place / BINS, most * (place + 1) / BINS
+        tip = f"{count} examples from {number(low, 3)} to {number(high, 3)}"
+        bars.append(bar(across(low) + 1, up(count), width, BOTTOM - up(count), kind, tip))
     marks = _mark(across, weak.free.median, 40, f"median {number(weak.free.median, 3)}", "now")
-    limits = Markup("") if allowed is None else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}{' →' if allowed > most else ''}", "limit")
+    limits = (
+        Markup("")
+        if allowed is None
+        else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}{' →' if allowed > most else ''}", "limit")
+    )
     words = f"Histogram of the distance to a flip; the median is {number(weak.free.median, 3)}."
     return picture(330.0, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), marks, limits)
 
@@ -139,8 +144,12 @@ def two_distributions(audit: Audit) -> Markup | None:
         parts += [line(8, ground, RIGHT, ground, "base"), text(RIGHT, ground - 62, name, "label", "end")]
         if math.isfinite(radii.median):
             x = across.clipped(radii.median)
-            parts += [line(x, ground - 66, x, ground, "now"), text(x + 5, ground - 52, number(radii.median, 3), "label now")]
-    words = f"Distances to a flip: median {number(rows[0][1].median, 3)} anywhere, {number(rows[1][1].median, 3)} on the subspace."
+            parts += [
+                line(x, ground - 66, x, ground, "now"),
+                text(x + 5, ground - 52, number(radii.median, 3), "label now"),
+            ]
+    medians = [number(radii.median, 3) for _, radii in rows]
+    words = f"Distances to a flip: median {medians[0]} anywhere, {medians[1]} on the subspace."
     return picture(WIDTH, HEIGHT - 14, words, *parts, bottom_axis(across, 192.0, "distance to a flip"))
 
 
@@ -151,11 +160,20 @@ def one_direction(audit: Audit) -> Markup:
     across, up, parts = Axis(0.0, most, LEFT, RIGHT), Axis(0.0, 1.0, BOTTOM, TOP), []
     for place, one in enumerate(ways):
         points = [(across(x), up(y)) for x, y in zip(one.sizes.tolist(), one.shares.tolist(), strict=True)]
-        label = text(RIGHT - 6, BOTTOM - 14 - 18 * (len(ways) - 1 - place), f"from the {one.name}", f"label way{place}", "end")
+        label = text(
+            RIGHT - 6, BOTTOM - 14 - 18 * (len(ways) - 1 - place), f"from the {one.name}", f"label way{place}", "end"
+        )
         parts += [curve(points, f"way way{place}"), label]
-    words = "; ".join(f"from the {one.name}: half at {number(one.half, 3)}, all at {number(one.smallest, 3)}" for one in ways)
-    axes = left_axis(up, LEFT, "examples flipped", RIGHT, lambda value: share(value, 0)), bottom_axis(across, BOTTOM, "size of the one direction")
-    return picture(WIDTH, HEIGHT, f"Share of the examples flipped by one direction, by its size; {words}.", *axes, *parts)
+    words = "; ".join(
+        f"from the {one.name}: half at {number(one.half, 3)}, all at {number(one.smallest, 3)}" for one in ways
+    )
+    axes = (
+        left_axis(up, LEFT, "examples flipped", RIGHT, lambda value: share(value, 0)),
+        bottom_axis(across, BOTTOM, "size of the one direction"),
+    )
+    return picture(
+        WIDTH, HEIGHT, f"Share of the examples flipped by one direction, by its size; {words}.", *axes, *parts
+    )
 
 
 def remedy_bars(audit: Audit) -> Markup:
@@ -171,12 +189,28 @@ def remedy_bars(audit: Audit) -> Markup:
         parts += [
             tag("text", each.name, x=0, y=y + 12, class_="label"),
             tag("rect", x=0, y=y + 17, width=_percent(reached), height=10, rx=3, class_=kind),
-            tag("text", f"{number(each.radius_after, 3)} ({times(each.factor)})", x="100%", y=y + 12, text_anchor="end", class_="label"),
+            tag(
+                "text",
+                f"{number(each.radius_after, 3)} ({times(each.factor)})",
+                x="100%",
+                y=y + 12,
+                text_anchor="end",
+                class_="label",
+            ),
         ]
     height = 34 * max(1, len(tried)) + 18
     if math.isfinite(now):
         parts.append(tag("line", x1=_percent(now / most), x2=_percent(now / most), y1=14, y2=height - 14, class_="now"))
-        parts.append(tag("text", f"now {number(now, 3)}", x=_percent(now / most), y=height - 2, text_anchor="middle", class_="label now"))
+        parts.append(
+            tag(
+                "text",
+                f"now {number(now, 3)}",
+                x=_percent(now / most),
+                y=height - 2,
+                text_anchor="middle",
+                class_="label now",
+            )
+        )
     words = "; ".join(f"{each.name} {number(each.radius_after, 3)}" for each in tried)
     return strip(height, f"Median distance to a flip after each remedy, now {number(now, 3)}: {words}.", *parts)
 
@@ -188,7 +222,9 @@ def slack_bar(row: Comparison) -> Markup:
         tag("rect", x=0, y=5, width=_percent(max(0.03, 1 - miss(row) / DECADES)), height=14, rx=4, class_="hurt"),
         tag("line", x1="99.6%", x2="99.6%", y1=1, y2=23, class_="limit"),
     ]
-    return strip(24, f"{row.name}: {number(row.value)} where {row.relation.value} {number(row.threshold)} is needed.", *parts)
+    return strip(
+        24, f"{row.name}: {number(row.value)} where {row.relation.value} {number(row.threshold)} is needed.", *parts
+    )
 
 
 def miss(row: Comparison) -> float:
@@ -205,4 +241,8 @@ def miss(row: Comparison) -> float:
 def nearest_miss(rows: tuple[TheoremRow, ...]) -> TheoremRow | None:
     """Of the theorems that do not apply the one with the fewest hypotheses that fail, and by the least."""
     some = [row for row in rows if not row.applies and row.hypotheses]
-    return min(some, key=lambda row: (sum(not each.holds for each in row.hypotheses), sum(map(miss, row.hypotheses))), default=None)
+    return min(
+        some,
+        key=lambda row: (sum(not each.holds for each in row.hypotheses), sum(map(miss, row.hypotheses))),
+        default=None,
+    )

@@ -12,7 +12,11 @@ Facts = list[tuple[str, str]]
 def geometry(shape: Geometry) -> Facts:
     """Of the data."""
     sums = " random sums of examples" if shape.rows < shape.examples else " examples"
-    rank = "dimensions that the data span" if shape.span_known else "dimensions that the data span, at least (not known at this budget)"
+    rank = (
+        "dimensions that the data span"
+        if shape.span_known
+        else "dimensions that the data span, at least (not known at this budget)"
+    )
     within = "yes" if shape.nearly_orthogonal else "no"
     grouped = f"{shape.clusters}" if shape.clusters > 1 else "none"
     return [
@@ -21,7 +25,10 @@ def geometry(shape: Geometry) -> Facts:
         (rank, number(shape.rank)),
         ("dimensions off their span", number(shape.codimension)),
         ("measured on", f"{shape.rows}{sums}"),
-        ("principal components for 90%, 95%, 99% of the variance", ", ".join(map(str, shape.effective_dimensions.values()))),
+        (
+            "principal components for 90%, 95%, 99% of the variance",
+            ", ".join(map(str, shape.effective_dimensions.values())),
+        ),
         (f"largest |cosine| between two of {shape.paired} examples", number(shape.largest_cosine)),
         ("nearly orthogonal, as vardi2022 needs", f"{within}: at most {number(shape.example_limit)} examples would be"),
         ("share of the rarest label", share(shape.label_balance)),

@@ -33,7 +33,8 @@ STYLES = ("css/base.css", "css/audit.css")
 SCRIPTS = tuple(
     f"js/{name}.js"
     for name in (
-        "numbers", "draw", "content", "attacker", "pixels", "slice", "viewer", "table", "terms", "saves", "compare", "start",
+        "numbers", "draw", "content", "attacker", "pixels", "slice", "viewer", "table", "terms", "saves", "compare",
+        "choice", "start",
     )
 )  # fmt: skip
 AS_SHARES = ("doubtful labels", "stopped early", "lazy training")  # mechanisms whose measure is a share
@@ -152,10 +153,20 @@ class Page:
         rows = []
         for name in sorted(set(names)):
             own = torch.tensor([each == name for each in names])
-            flips = Counter(flip for flip, mine in zip(self.shown["flipped"], own.tolist(), strict=True) if mine and flip)
+            flips = Counter(
+                flip for flip, mine in zip(self.shown["flipped"], own.tolist(), strict=True) if mine and flip
+            )
             told = ", ".join(f"{word} ({count})" for word, count in flips.most_common(3))
             some = norms[own]
-            rows.append({"name": name, "count": len(some), "median": median(some), "weakest": float(some.min()), "flips": told or "–"})
+            rows.append(
+                {
+                    "name": name,
+                    "count": len(some),
+                    "median": median(some),
+                    "weakest": float(some.min()),
+                    "flips": told or "–",
+                }
+            )
         return rows
 
     @property

@@ -1,6 +1,7 @@
 """Every audited example as a person looks at it: what moves on the way to its shortest flip, and what lies beside it.
 
-Pictures travel as bytes: an example in 256 shades between the darkest and the brightest of all, its flip in 255 around 0.
+Pictures travel as bytes: an example in 256 shades between the darkest and the brightest of all, its flip in 255 around
+no change.
 """
 
 import base64
@@ -173,7 +174,13 @@ class Examples:
         margins = torch.tensor(self._margins(points, row))
         size = float(margins.abs().max()) or 1.0
         rival = [float(way @ first), float(way @ second)]
-        return {"reach": reach, "size": size, "grid": GRID, "margins": _bytes(margins / size * 127 + 128), "rival": rival}
+        return {
+            "reach": reach,
+            "size": size,
+            "grid": GRID,
+            "margins": _bytes(margins / size * 127 + 128),
+            "rival": rival,
+        }
 
 
 def _bytes(values: Tensor) -> str:

@@ -49,7 +49,9 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
         left_axis(up, LEFT, "median distance to a flip", right, lambda value: number(value, 3)),
         _accuracy_axis(across, f"{tried[0].judged_on} accuracy"),
     )
-    return picture(NARROW_WIDTH if narrow else WIDTH, HEIGHT, f"Median radius against accuracy: {words}.", *axes, *parts)
+    return picture(
+        NARROW_WIDTH if narrow else WIDTH, HEIGHT, f"Median radius against accuracy: {words}.", *axes, *parts
+    )
 
 
 def _drawn(remedy: Treatment) -> bool:
@@ -88,9 +90,13 @@ def _way(remedy: Treatment, across: Axis, up: Axis) -> Markup:
         return Markup("")
     places = [(across(point.accuracy), up(point.radius)) for point in points]
     dots = [
-        tag("circle", tag("title", _told(remedy, point)), cx=x, cy=y, r=3.0, class_="way", tabindex=0)
+        tag(
+            "circle", tag("title", _told(remedy, point)), cx=x, cy=y, r=4.0, class_="way", tabindex=0, role="button",
+            data_remedy=remedy.name, data_kappa=point.kappa,
+        )
         for point, (x, y) in zip(points, places, strict=True)
-    ]
+        if point.role == "way"
+    ]  # fmt: skip
     return curve(places, "kappa") + Markup("").join(dots)
 
 
@@ -120,7 +126,15 @@ def _arrow(now: Place, best: Place, across: Axis, up: Axis) -> Markup:
 
 def _dot(place: Place, across: Axis, up: Axis, class_: str) -> Markup:
     told = f"{place.name}: radius {number(place.radius, 3)} at {share(place.accuracy)}"
-    return tag("circle", tag("title", told), cx=across(place.accuracy), cy=up(place.radius), r=6.0, class_=f"dot {class_}", tabindex=0)
+    return tag(
+        "circle",
+        tag("title", told),
+        cx=across(place.accuracy),
+        cy=up(place.radius),
+        r=6.0,
+        class_=f"dot {class_}",
+        tabindex=0,
+    )
 
 
 def _names(places: list[Place], across: Axis, up: Axis, narrow: bool) -> list[Markup]:
@@ -143,7 +157,8 @@ def _names(places: list[Place], across: Axis, up: Axis, narrow: bool) -> list[Ma
 
 def _accuracy_axis(across: Axis, words: str) -> Markup:
     marks = [
-        line(across(value), TOP, across(value), BOTTOM, "grid") + text(across(value), BOTTOM + 15, share(value), "tick", "middle")
+        line(across(value), TOP, across(value), BOTTOM, "grid")
+        + text(across(value), BOTTOM + 15, share(value), "tick", "middle")
         for value in across.ticks
         if value <= 1
     ]

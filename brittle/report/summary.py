@@ -10,7 +10,9 @@ from brittle.report.numbers import number, share
 from brittle.report.words import Words
 
 
-def write_summary(path: str | Path, audit: Audit, title: str, failure: str | None, change: Change | None = None) -> None:
+def write_summary(
+    path: str | Path, audit: Audit, title: str, failure: str | None, change: Change | None = None
+) -> None:
     """At the end of the file, as GitHub's $GITHUB_STEP_SUMMARY wants it; `failure` is why the audit fails, if so."""
     try:
         with Path(path).open("a", encoding="utf-8") as stream:

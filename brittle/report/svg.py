@@ -28,7 +28,15 @@ def _value(value: Any) -> str:
 def picture(width: float, height: float, words: str, *inside: Any) -> Markup:
     """A drawing of this size that scales with the page; `words` for those who do not see it."""
     view = f"0 0 {width:g} {height:g}"
-    return tag("svg", tag("title", words), *inside, viewBox=view, role="img", class_="chart", preserveAspectRatio="xMinYMin meet")
+    return tag(
+        "svg",
+        tag("title", words),
+        *inside,
+        viewBox=view,
+        role="img",
+        class_="chart",
+        preserveAspectRatio="xMinYMin meet",
+    )
 
 
 def text(x: float, y: float, words: str, class_: str = "", anchor: str = "start") -> Markup:

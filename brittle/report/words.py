@@ -67,7 +67,10 @@ class Words:
         if not math.isfinite(free.median):
             return "The attack found no flip for half of the examples."
         between = f"{number(free.interval[0], 3)} to {number(free.interval[1], 3)}"
-        told = f"Half of the {len(free.norms)} {self.kind} examples flip within {number(free.median, 3)} (95% interval {between})"
+        told = (
+            f"Half of the {len(free.norms)} {self.kind} examples flip within {number(free.median, 3)} "
+            f"(95% interval {between})"
+        )
         if proofs is None:
             return f"{told}. This is an attack: nothing is proved."
         if len(proofs.rows) == len(free.norms):
@@ -99,14 +102,15 @@ class Words:
         if not tried:
             return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
         if chosen is None:
-            return f"None of the {len(tried)} remedies that could be applied enlarges the radius by much at the same accuracy."
+            could = f"None of the {len(tried)} remedies that could be applied"
+            return f"{could} enlarges the radius by much at the same accuracy."
         proved = ""
         if chosen.proved_before is not None and chosen.proved_after is not None:
             proved = f", proved from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
         return (
-            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to {number(chosen.radius_after, 3)} "
-            f"({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} accuracy of {share(chosen.accuracy_after)} "
-            f"(before {share(chosen.accuracy_before)})."
+            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to "
+            f"{number(chosen.radius_after, 3)} ({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} "
+            f"accuracy of {share(chosen.accuracy_after)} (before {share(chosen.accuracy_before)})."
         )
 
     @property
@@ -133,16 +137,16 @@ def shortly(row: Mechanism) -> str:
     """A named cause in one short sentence; its evidence stands in its own."""
     value, factor = row.value or 0.0, row.factor or math.nan
     sentences = {
-        "doubtful labels": f"{share(value)} of the training examples have neighbours that agree on another class: their "
-        "labels may be wrong.",
-        "off-subspace weights": "The network reacts to directions that never occur in its data: without them the median "
-        f"radius would be {times(factor)}.",
-        "stopped early": f"Training stopped early: a tenth of the training examples have less than {share(value, 0)} of the "
-        "median margin.",
-        "lazy training": "Training hardly moved the weights, and a single gradient step is as good as the shortest flip "
-        f"({times(factor)}).",
-        "one direction": "One and the same direction flips half of the examples, and needs hardly more than each one's own "
-        f"shortest flip ({times(factor)}).",
+        "doubtful labels": f"{share(value)} of the training examples have neighbours that agree on another class: "
+        "their labels may be wrong.",
+        "off-subspace weights": "The network reacts to directions that never occur in its data: without them the "
+        f"median radius would be {times(factor)}.",
+        "stopped early": "Training stopped early: a tenth of the training examples have less than "
+        f"{share(value, 0)} of the median margin.",
+        "lazy training": "Training hardly moved the weights, and a single gradient step is as good as the shortest "
+        f"flip ({times(factor)}).",
+        "one direction": "One and the same direction flips half of the examples, and needs hardly more than each "
+        f"one's own shortest flip ({times(factor)}).",
     }
     return sentences.get(row.name, row.sentence)
 

@@ -13,7 +13,10 @@ from brittle.settings.tables import label_column
 
 
 def read_parquet(path: Path, label: str | int) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
-    """X and y and the names of the features, after the table's own description has been held against what a file of its size may hold."""
+    """X, y and what the features are called.
+
+    The table's own description is held against what a file of its size may hold before it is read.
+    """
     try:
         import pyarrow as arrow
         from pyarrow import parquet

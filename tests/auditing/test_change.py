@@ -12,8 +12,17 @@ def audit(examples, norms, lower=None, held_out=False, **numbers):
     """The part of an audit's JSON that is compared."""
     rows = list(range(len(norms)))
     proofs = lower and {"rows": rows, "lower": lower, "upper": norms, "median_lower": numbers.get("proved", 0.5)}
-    weak = {"examples": examples, "held_out": held_out, "free": {"rows": rows, "norms": norms, "median": 1.0}, "certified": proofs}
-    return {"vulnerability": weak, "limit": {"share": numbers.get("share", 0.5), "proved_share": None}, "regime": {"accuracy": 1.0}}
+    weak = {
+        "examples": examples,
+        "held_out": held_out,
+        "free": {"rows": rows, "norms": norms, "median": 1.0},
+        "certified": proofs,
+    }
+    return {
+        "vulnerability": weak,
+        "limit": {"share": numbers.get("share", 0.5), "proved_share": None},
+        "regime": {"accuracy": 1.0},
+    }
 
 
 def test_the_same_examples_are_compared_wherever_they_stand():

@@ -63,7 +63,9 @@ def test_a_run_is_compared_with_the_one_before_it(files, capsys):
     command = ["audit", "net.npz", "--data", "data.npz", *QUICK]
     assert main([*command, "--json", "last.json"]) == 0
     assert json.loads((files / "last.json").read_text())["seed"] == 0
-    assert main([*command, "--since", "last.json", "--summary", "s.md", "--fail-below", "1e9", "--judge", "attacked"]) == 1
+    assert (
+        main([*command, "--since", "last.json", "--summary", "s.md", "--fail-below", "1e9", "--judge", "attacked"]) == 1
+    )
     assert "0 are farther" in " ".join(capsys.readouterr().out.split())
     assert (files / "s.md").read_text().startswith("### ❌ Audit of net.npz: the attacked median radius")
     (files / "no.json").write_text("[1]")

@@ -16,7 +16,23 @@ from tests.report.pages import audited_digits, loosened
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed: `make browser` installs it")
 TEXTS = "[...document.querySelectorAll('{}')].map(each => each.textContent)"
-VALUES = [0.5, 1e-3, 9.9994e-4, 0.00123456, 999999.5, 1e6, 1.5e-7, -2.25, 1000.5, 99995.0, 3.0, 12.0, 0.1 + 0.2, 1e300, 5e-324]
+VALUES = [
+    0.5,
+    1e-3,
+    9.9994e-4,
+    0.00123456,
+    999999.5,
+    1e6,
+    1.5e-7,
+    -2.25,
+    1000.5,
+    99995.0,
+    3.0,
+    12.0,
+    0.1 + 0.2,
+    1e300,
+    5e-324,
+]
 CATCH = """
   window.saved = [];
   const make = URL.createObjectURL;
@@ -81,10 +97,11 @@ def test_numbers_read_the_same_in_the_browser(tab):
     rng = torch.Generator().manual_seed(0)
     random = (torch.randn(300, generator=rng) * 10 ** (12 * torch.rand(300, generator=rng) - 6)).double().tolist()
     values = [*VALUES, *random]
-    script = f"(() => {{ {source('js/numbers.js')}; return {json.dumps(values)}.map(x => [number(x), number(x, 3), share(x)]); }})()"
-    assert tab.evaluate(script) == [[number(x), number(x, 3), share(x)] for x in values]
-    words = f"(() => {{ {source('js/numbers.js')}; return [number(null), number(NaN), number(Infinity), number(true), share(null)]; }})()"
-    assert tab.evaluate(words) == ["–", "–", "∞", "yes", "–"]
+    rules = f"{source('js/numbers.js')}; const told = x => [number(x), number(x, 3), share(x)]"
+    shown = tab.evaluate(f"(() => {{ {rules}; return {json.dumps(values)}.map(told); }})()")
+    assert shown == [[number(x), number(x, 3), share(x)] for x in values]
+    words = tab.evaluate(f"(() => {{ {rules}; return [null, NaN, Infinity, true].map(x => number(x)); }})()")
+    assert words == ["–", "–", "∞", "yes"]
 
 
 @pytest.mark.parametrize("r", [0.0, 0.3, 0.8, 5.0])
@@ -96,7 +113,13 @@ def test_the_attackers_slider_counts_the_examples(tab, audited, r):
     counted = [texts(tab, f"#{name}")[0].split()[0] for name in ("safe", "unknown", "broken")]
     assert list(map(int, counted)) == [safe, len(lower) - safe - broken, broken]
     drag(tab, "#r", 500)
-    assert texts(tab, "#r-words")[0].startswith(share(float(tab.evaluate("document.querySelector('#r-number').value")) / audited[0].vulnerability.norm_of_examples, 1)[:3])
+    assert texts(tab, "#r-words")[0].startswith(
+        share(
+            float(tab.evaluate("document.querySelector('#r-number').value"))
+            / audited[0].vulnerability.norm_of_examples,
+            1,
+        )[:3]
+    )
 
 
 def test_sliding_along_the_flip_changes_the_answer(tab, audited):
@@ -172,7 +195,12 @@ def test_the_table_can_be_filtered(tab, audited):
     drag(tab, "#by-class", "")
     assert column(tab, "distance") == [number(float(norms[row])) for row in weakest]
     click(tab, "#weakest")
-    for status, words in (("proved", "proved"), ("open", "by attack"), ("exact", "exactly"), ("error", "wrong as it is")):
+    for status, words in (
+        ("proved", "proved"),
+        ("open", "by attack"),
+        ("exact", "exactly"),
+        ("error", "wrong as it is"),
+    ):
         drag(tab, "#by-status", status)
         assert set(column(tab, "known")) == {words}
     drag(tab, "#by-status", "")
@@ -209,7 +237,9 @@ def test_an_example_that_is_wrong_says_so(tab, audited):
 def test_terms_are_explained(tab):
     click(tab, "button.term[popovertarget=term-proved]")
     assert tab.evaluate("document.querySelector('#term-proved').matches(':popover-open')")
-    box = tab.evaluate("(({left, right, top}) => [left, right, top])(document.querySelector('#term-proved').getBoundingClientRect())")
+    box = tab.evaluate(
+        "(({left, right, top}) => [left, right, top])(document.querySelector('#term-proved').getBoundingClientRect())"
+    )
     assert box[0] >= 0
     assert box[1] <= 1280
     tab.evaluate("document.querySelector('#term-proved').hidePopover()")
@@ -229,7 +259,9 @@ def test_downloads_hold_the_audit(tab, audited):
     assert [float(row["free"]) for row in rows] == columns["free"]
     assert [row["lower"] for row in rows].count("") == 10
     tab.evaluate("document.querySelector('#attacker-chart .save').click()")
-    tab.evaluate("new Promise(done => { const wait = () => window.saved.length > 3 ? done() : setTimeout(wait, 20); wait(); })")
+    tab.evaluate(
+        "new Promise(done => { const wait = () => window.saved.length > 3 ? done() : setTimeout(wait, 20); wait(); })"
+    )
     start = tab.evaluate("window.saved[3].arrayBuffer().then(all => [...new Uint8Array(all).slice(0, 4)])")
     assert bytes(start) == b"\x89PNG"
     assert tab.evaluate("window.names") == ["audit.json", "examples.csv", "audit.tex", "attacker.png"]

@@ -29,7 +29,9 @@ def test_it_says_passed_or_failed(found):
 
 
 def test_it_says_what_changed(found):
-    shorter = replace(found, vulnerability=replace(found.vulnerability, free=replace(found.vulnerability.free, median=0.1234)))
+    shorter = replace(
+        found, vulnerability=replace(found.vulnerability, free=replace(found.vulnerability.free, median=0.1234))
+    )
     text = summary(found, "net", None, changed(shorter.to_json(), found.to_json()))
     assert f"| median distance to a flip | 0.1234 | {number(found.vulnerability.free.median)} |" in text
     assert f"| training accuracy | {share(1.0)} | {share(1.0)} |" in text

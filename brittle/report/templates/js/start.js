@@ -21,3 +21,4 @@ view(known[first], find("#median"));
 startTable();
 startSaves();
 startCompare();
+startChoice();

@@ -50,6 +50,7 @@ function drawFrames(one, picture, frames) {
 }
 
 function listFeatures(one, features, t) {
+  find(".nearest", features).textContent = examples.rivals ? `nearest ${examples.rivals.labels[one.row]}` : "";
   find("tbody", features).replaceChildren(...examples.moved[one.row].map(each => element("tr", {},
     element("td", {}, content.features ? content.features[each.feature] : `feature ${each.feature}`),
     element("td", {class: "n"}, number(each.before)),
