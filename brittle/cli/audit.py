@@ -6,26 +6,24 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from brittle.cli.audit_tables import audit_table, change_table
+from brittle.cli.audit_outputs import JUDGED, Outcome, earlier_audit
 from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
-from brittle.common.errors import InputError, require, require_count, require_positive
+from brittle.common.errors import require, require_count, require_positive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Generator
 
-    from brittle.auditing import Audit, Remedy
-    from brittle.auditing.change import Change
+    from brittle.auditing import Remedy
     from brittle.networks import Network
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None)
-JUDGED = ("certified", "attacked")
 HELD_OUT = 100  # of the 357 digits that the embedded network is about
 
 
@@ -92,37 +90,28 @@ def run(
     require_positive("--budget", budget)
     _refuse(model, data, remedy, other, since)
     from brittle.auditing import audit, certifiable, planned
-    from brittle.auditing.change import changed
     from brittle.auditing.pieces import alone
-    from brittle.common.result import jsonable
 
-    earlier = None if since is None else _earlier(since)
+    earlier = None if since is None else earlier_audit(since)
     options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": _remedies(remedy)}
-    begun, audits = None if init is None else init.load(), list["Audit"]()
     with watching("audit") as watch, crew_for(keep, engine, jobs) as crew:
-        for subject in _subjects((model, other), data, seed):
-            if plan:
-                emit(planned(subject.network, subject.data, **options).to_json(), json)
-                return
-            judged = fail_below is None or judge == "attacked" or certifiable(subject.network)
-            require(judged, "this network cannot be certified here; use --judge attacked")
-            rng, crewed = subject.rng, crew or alone
-            audits.append(
-                audit(subject.network, subject.data, start=begun, rng=rng, crew=crewed, watch=watch, **options)
-            )
-    found, first = audits[-1], audits[0].to_json() if len(audits) == 2 else earlier
-    change = None if first is None else changed(first, found.to_json())
-    made = Made(found, subject.title, shlex.join(["brittle", *(context.obj or ())]), seed, change)
-    names = tuple(each.name for each in (model, other) if each is not None)
-    before = None if first is None else (names[0] if len(audits) == 2 else str(since), first)
-    failure = None if fail_below is None else _failure(found, fail_below, judge)
-    content = found.to_json() if len(audits) == 1 else {"first": first, "second": found, "change": change}
-    table = audit_table(found, change) if len(audits) == 1 else change_table(*audits, change, names)
+        subjects = list(_subjects((model, other), data, seed))
+        if plan:
+            emit(planned(subjects[0].network, subjects[0].data, **options).to_json(), json)
+            return
+        judged = fail_below is None or judge == "attacked" or all(certifiable(each.network) for each in subjects)
+        require(judged, "this network cannot be certified here; use --judge attacked")
+        options |= {"start": None if init is None else init.load(), "crew": crew or alone, "watch": watch}
+        audits = tuple(audit(each.network, each.data, rng=each.rng, **options) for each in subjects)
+    command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
+    last, file = other or model, "" if data is None else str(data.path)
+    outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
+    failure = outcome.failure(fail_below, judge)
     deliver(
-        lambda: _write_page(made, report, model if len(audits) == 1 else other, data, before),
-        lambda: _write_pictures(found, pictures),
-        lambda: _write_summary(made, summary, failure),
-        lambda: emit(jsonable({**content, "command": made.command, "seed": seed}), json, table),
+        lambda: outcome.write_page(report),
+        lambda: outcome.write_pictures(pictures),
+        lambda: outcome.write_summary(summary, failure),
+        lambda: emit(outcome.content, json, outcome.table),
     )
     if failure is not None:
         say(failure)
@@ -134,18 +123,8 @@ class Subject(NamedTuple):
 
     network: "Network"
     data: "Data"
-    title: str
+    name: str
     rng: "Generator"
-
-
-class Made(NamedTuple):
-    """An audit with what there is to say about how it came about, and what changed since another one."""
-
-    found: "Audit"
-    title: str
-    command: str
-    seed: int
-    change: "Change | None"
 
 
 def _refuse(
@@ -166,52 +145,6 @@ def _refuse(
             REMEDIES.refuse(word, {})
 
 
-def _earlier(path: Path) -> Any:
-    from json import loads
-
-    from brittle.auditing.change import changed
-
-    try:
-        content = loads(path.read_text(encoding="utf-8"))
-        changed(content, content)
-    except (OSError, ValueError, InputError):
-        raise InputError(f"--since is {path}; it must be what brittle audit --json wrote") from None
-    return content
-
-
-def _write_page(
-    made: Made,
-    report: Path | None,
-    model: NetworkFile | None,
-    data: DataFile | None,
-    before: tuple[str, Any] | None,
-) -> None:
-    from brittle.report import audit_page
-    from brittle.report.origin import Origin
-
-    if report is not None:
-        files = {} if model is None or data is None else {"network": str(model.path), "data": str(data.path)}
-        origin, found = Origin(made.command, made.seed, **files), made.found
-        audit_page.write_audit_page(found, found.model, found.data, report, made.title, origin, before)
-        say(f"wrote {report}")
-
-
-def _write_pictures(found: "Audit", pictures: Path | None) -> None:
-    if pictures is not None:
-        from brittle.report.audit_figures import write_audit_pictures
-
-        write_audit_pictures(found, found.model, found.data, pictures)
-        say(f"wrote {pictures}")
-
-
-def _write_summary(made: Made, summary: Path | None, failure: str | None) -> None:
-    if summary is not None:
-        from brittle.report.summary import write_summary
-
-        write_summary(summary, made.found, made.title, failure, made.change)
-        say(f"wrote {summary}")
-
-
 def _remedies(words: list[str] | None) -> "tuple[Remedy, ...] | None":
     return None if not words else () if words == ["none"] else tuple(REMEDIES.chosen(word, {}) for word in words)
 
@@ -221,10 +154,10 @@ def _subjects(models: "tuple[NetworkFile | None, ...]", data: DataFile | None, s
     given = [model for model in models if model is not None]
     if not given or data is None:
         rng = generator(seed)
-        yield Subject(*embedded(rng), "Audit of a network trained on the digits 3 and 8", rng)
+        yield Subject(*embedded(rng), "a network trained on the digits 3 and 8", rng)
     else:
         for model in given:
-            yield Subject(*loaded(model, data), f"Audit of {model.name}", generator(seed))
+            yield Subject(*loaded(model, data), model.name, generator(seed))
 
 
 def embedded(rng: "Generator") -> "tuple[Network, Data]":
@@ -237,10 +170,3 @@ def embedded(rng: "Generator") -> "tuple[Network, Data]":
     start = PyTorch().draw(data.columns, 200, rng)
     training = Flow(loss=Logistic(), until=(LogLoss(-6), Time(20))).train(start, data)
     return training.network, data
-
-
-def _failure(found: "Audit", radius: float, judge: str) -> str | None:
-    """Why the audit fails; None where it does not."""
-    weak = found.vulnerability
-    median = weak.certified.median_lower if judge == "certified" and weak.certified else weak.free.median
-    return None if median >= radius else f"the {judge} median radius {median:.6g} is below {radius:g}"

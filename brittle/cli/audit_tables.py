@@ -8,6 +8,8 @@ from brittle.cli.console import rows_table
 from brittle.common.result import short
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Group
 
     from brittle.auditing import Audit, Treatment
@@ -44,14 +46,12 @@ def audit_table(found: "Audit", change: "Change | None" = None) -> "Group":
     return Group(*parts) if change is None else Group(*parts, "", *change_parts(change, "before", "now"))
 
 
-def change_table(first: "Audit", second: "Audit", change: "Change", names: tuple[str, str]) -> "Group":
+def change_table(audits: "Sequence[Audit]", names: "Sequence[str]", change: "Change") -> "Group":
     """Two verdicts, and what is different."""
     from rich.console import Group
 
-    told = [
-        part for name, found in zip(names, (first, second), strict=True) for part in (f"{name}: {found.verdict}", "")
-    ]
-    return Group(*told, *change_parts(change, *names))
+    verdicts = [f"{name}: {found.verdict}\n" for name, found in zip(names, audits, strict=True)]
+    return Group(*verdicts, *change_parts(change, *names))
 
 
 def change_parts(change: "Change", before: str, after: str) -> list[Any]:
