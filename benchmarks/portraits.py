@@ -52,9 +52,9 @@ def trained(data: Data) -> nn.Module:
     model = nn.Sequential(*layers, nn.Linear(12 * 25, 40), nn.ReLU(), nn.Linear(40, 10))
     adam, X = torch.optim.Adam(model.parameters(), 2e-3), data.X.view(-1, 1, 28, 28).float()
     for _ in range(EPOCHS):
-        for rows in torch.randperm(len(X)).split(64):
+        for rows in torch.split(torch.randperm(len(X)), 64):
             adam.zero_grad()
-            nn.functional.cross_entropy(model(X[rows]), data.y[rows]).backward()
+            torch.autograd.backward(nn.functional.cross_entropy(model(X[rows]), data.y[rows]))
             adam.step()
     return model
 

@@ -143,7 +143,7 @@ class Page:
     @property
     def curves(self) -> list[str]:
         """The remedies with a curve to choose from."""
-        return [each.name for each in self.audit.remedies if each.curve is not None]
+        return [each.name for each in self.remedies if each.applied and each.curve is not None]
 
     @property
     def classes(self) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     across, up = _axes([now, *places], tried, judges, right)
     best = max(places, key=lambda each: each.radius)
     parts = [_whiskers(place, judges, across, up) for place in (now, *places)]
-    parts += [_way(each, across, up) for each in tried]
+    ways = [each for each in tried if len(_points(each)) > 1]
+    parts += [_way(each, each is ways[0], across, up) for each in ways]
     parts += [_arrow(now, best, across, up)]
     parts += [_dot(place, across, up, "gain" if place is best else "other") for place in places]
     parts += [_dot(now, across, up, "now"), *_names([now, *places], across, up, narrow)]
@@ -81,13 +82,12 @@ def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float
 
 def _points(remedy: Treatment) -> list[CurvePoint]:
     """The networks that can be had on the way of a remedy that asks for more and more."""
-    return [] if remedy.curve is None else list(remedy.curve.points)
+    return [] if remedy.curve is None else [point for point in remedy.curve.points if math.isfinite(point.radius)]
 
 
-def _way(remedy: Treatment, across: Axis, up: Axis) -> Markup:
-    points = [point for point in _points(remedy) if math.isfinite(point.radius)]
-    if len(points) < 2:
-        return Markup("")
+def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
+    """The networks on the way of one remedy; of several only one is shown at a time."""
+    points = _points(remedy)
     places = [(across(point.accuracy), up(point.radius)) for point in points]
     dots = [
         tag(
@@ -97,7 +97,8 @@ def _way(remedy: Treatment, across: Axis, up: Axis) -> Markup:
         for point, (x, y) in zip(points, places, strict=True)
         if point.role == "way"
     ]  # fmt: skip
-    return curve(places, "kappa") + Markup("").join(dots)
+    kind = "course shown" if shown else "course"
+    return tag("g", curve(places, "kappa"), *dots, class_=kind, data_course=remedy.name)
 
 
 def _told(remedy: Treatment, point: CurvePoint) -> str:

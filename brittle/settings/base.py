@@ -80,8 +80,8 @@ class Data:
         for name, y in checked_labels(numbers, counts).items():
             object.__setattr__(self, name, y)
         if image is not None or names != self.truth.names or features != self.truth.features:
-            known = {"image": image or self.truth.image, "names": names, "features": features}
-            object.__setattr__(self, "truth", replace(self.truth, **known))
+            truth = replace(self.truth, image=image or self.truth.image, names=names, features=features)
+            object.__setattr__(self, "truth", truth)
         check_truth(self.truth, len(self.X), self.columns, counts.get("y_test"))
 
     def _flatten(self, name: str) -> tuple[int, ...] | None:

@@ -56,8 +56,9 @@ class Page:
         return json.loads(message)
 
     def open(self, path: Path) -> None:
+        seen = len(self.events)
         self.ask("Page.navigate", url=path.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events[seen:]):
             self.events.append(self._read())
 
     def evaluate(self, script: str) -> Any:

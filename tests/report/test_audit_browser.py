@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 from brittle.auditing.change import changed
+from brittle.auditing.curve import Curve, CurvePoint
 from brittle.report.audit_page import write_audit_page
 from brittle.report.environment import source
 from brittle.report.numbers import number, share
@@ -316,3 +318,24 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(tab):
 def test_everything_is_open_on_paper(tab):
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate("[...document.querySelectorAll('details')].every(each => each.open)")
+
+
+def test_a_point_of_the_curve_can_be_chosen(audited, opened, tmp_path):
+    """The command of the point that was chosen goes back to its κ."""
+    points = [
+        CurvePoint("before", None, 1.0, 0.8, 0.4),
+        *(CurvePoint("way", k, 1 - k / 20, 0.8 + k, 0.5) for k in (0.25, 0.5)),
+    ]
+    found = audited[0]
+    curved = replace(found.remedies[0], curve=Curve(20, 0.25, (*points, CurvePoint("after", 0.25, 0.99, 1.1, 0.6))))
+    write_audit_page(
+        replace(found, remedies=(curved, found.remedies[1])), *audited[1:], tmp_path / "curve.html", "A curve"
+    )
+    tab = opened[0]
+    tab.open(tmp_path / "curve.html")
+    assert texts(tab, "button.course") == [curved.name]
+    assert len(texts(tab, ".wide svg .course.shown circle")) == 2
+    tab.evaluate("document.querySelectorAll('.wide circle.way')[1].dispatchEvent(new Event('click'))")
+    assert texts(tab, "#choice code")[0].endswith(f"--remedy {curved.name} --out hard.npz --kappa 0.5")
+    assert texts(tab, "#choice p") == [f"{curved.name}, κ = 0.5: radius 1.3 at 97.5%"]
+    assert tab.complaints() == []

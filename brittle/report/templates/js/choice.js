@@ -7,7 +7,13 @@ function choose(point) {
   find("#choice").replaceChildren(told, element("pre", {}, element("code", {}, `${command} --kappa ${kappa}`)));
 }
 
+function showCourse(name) {
+  for (const course of findAll("svg .course")) course.classList.toggle("shown", course.dataset.course === name);
+  for (const button of findAll("button.course")) button.setAttribute("aria-pressed", button.dataset.course === name);
+}
+
 function startChoice() {
+  for (const button of findAll("button.course")) button.addEventListener("click", () => showCourse(button.dataset.course));
   for (const point of findAll("circle.way[data-kappa]")) {
     point.addEventListener("click", () => choose(point));
     point.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); choose(point); } });
