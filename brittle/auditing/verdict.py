@@ -7,7 +7,7 @@ from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
-from brittle.auditing.regime import TrainingRegime
+from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
 from brittle.auditing.treatment import HELPS, Treatment, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
@@ -105,7 +105,9 @@ def _lazy(regime: TrainingRegime, weak: Vulnerability) -> str:
 def _kkt(regime: TrainingRegime) -> str:
     if regime.name != "kkt":
         return ""
-    return "The network is at a KKT point of the max-margin problem, which one direction is known to flip."
+    share = regime.share_of_largest_margin
+    proved = "" if share is None else f" {of_largest(share)}"
+    return f"The network is at a KKT point of the max-margin problem, which one direction is known to flip.{proved}"
 
 
 def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:

@@ -10,6 +10,7 @@ from brittle.auditing.applicable import TheoremRow
 from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.treatment import HELPS, Treatment
 from brittle.report.numbers import number, share, times
+from brittle.report.remedy_chart import ranked
 from brittle.report.svg import Axis, bar, bottom_axis, curve, density, left_axis, line, picture, tag, text
 from brittle.theorems import Comparison, Relation
 
@@ -179,7 +180,7 @@ def one_direction(audit: Audit) -> Markup:
 def remedy_bars(audit: Audit) -> Markup:
     """The median radius after each remedy that was applied, beside now."""
     now = audit.vulnerability.free.median
-    tried = sorted((each for each in audit.remedies if each.applied), key=lambda each: -each.radius_after)
+    tried = [each for each in ranked(audit) if each.applied]
     values = [each.radius_after for each in tried if math.isfinite(each.radius_after)]
     most = max([*values, now if math.isfinite(now) else 0.0, 1e-12]) * 1.15
     parts = []

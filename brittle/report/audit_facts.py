@@ -50,6 +50,7 @@ def regime(found: TrainingRegime) -> Facts:
         ("ReLUs of the first layer on the data that changed sign", share(found.signs_changed)),
         ("distance from a KKT point", number(found.kkt_residual)),
         ("normalised margin", number(found.normalised_margin)),
+        ("share of the largest margin of any network, at least", share(found.share_of_largest_margin)),
     ]
 
 

@@ -23,7 +23,7 @@ from brittle.report.environment import ENVIRONMENT, digest, source
 from brittle.report.example_views import Examples
 from brittle.report.numbers import number, share, times
 from brittle.report.origin import Origin
-from brittle.report.remedy_chart import remedy_chart
+from brittle.report.remedy_chart import ranked, remedy_chart
 from brittle.report.sketches import sketch
 from brittle.report.terms import TERMS
 from brittle.report.words import Words, advice
@@ -137,8 +137,7 @@ class Page:
 
     @property
     def remedies(self) -> list[Any]:
-        """Those that helped most first, those that could not be applied last."""
-        return sorted(self.audit.remedies, key=lambda each: (not each.applied, -each.factor if each.applied else 0.0))
+        return ranked(self.audit)
 
     @property
     def curves(self) -> list[str]:

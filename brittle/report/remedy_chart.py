@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from brittle.auditing import Audit
 from brittle.auditing.curve import CurvePoint
-from brittle.auditing.treatment import Treatment
+from brittle.auditing.treatment import Treatment, best
 from brittle.report.numbers import number, share
 from brittle.report.svg import Axis, curve, left_axis, line, picture, tag, text
 
@@ -30,7 +30,7 @@ class Place:
 
 def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     """None where no remedy was applied; `narrow` names the remedies by their numbers, from the best on."""
-    tried = sorted(filter(_drawn, audit.remedies), key=lambda each: -each.factor)
+    tried = [each for each in ranked(audit) if each.applied and math.isfinite(each.radius_after)]
     if not tried or not math.isfinite(audit.vulnerability.free.median):
         return None
     judges = len(audit.data if audit.data.X_test is None else audit.data.test)
@@ -38,12 +38,12 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     places = [Place(each.name, each.accuracy_after, each.radius_after, each.interval_after) for each in tried]
     right = NARROW_RIGHT if narrow else RIGHT
     across, up = _axes([now, *places], tried, judges, right)
-    best = max(places, key=lambda each: each.radius)
+    chosen = best(audit.remedies)
     parts = [_whiskers(place, judges, across, up) for place in (now, *places)]
     ways = [each for each in tried if len(_points(each)) > 1]
     parts += [_way(each, each is ways[0], across, up) for each in ways]
-    parts += [_arrow(now, best, across, up)]
-    parts += [_dot(place, across, up, "gain" if place is best else "other") for place in places]
+    parts += [_arrow(now, place, across, up) for place in places if chosen and place.name == chosen.name]
+    parts += [_dot(place, across, up, "gain" if chosen and place.name == chosen.name else "other") for place in places]
     parts += [_dot(now, across, up, "now"), *_names([now, *places], across, up, narrow)]
     words = "; ".join(f"{each.name}: {number(each.radius, 3)} at {share(each.accuracy)}" for each in (now, *places))
     axes = (
@@ -55,8 +55,12 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     )
 
 
-def _drawn(remedy: Treatment) -> bool:
-    return remedy.applied and math.isfinite(remedy.radius_after)
+def ranked(audit: Audit) -> list[Treatment]:
+    """The best one first, then by how far they move the median; those that could not be applied last."""
+    chosen = best(audit.remedies)
+    return sorted(
+        audit.remedies, key=lambda each: (not each.applied, each is not chosen, -each.factor if each.applied else 0.0)
+    )
 
 
 def wilson(accuracy: float, count: int) -> tuple[float, float]:
@@ -114,8 +118,8 @@ def _whiskers(place: Place, judges: int, across: Axis, up: Axis) -> Markup:
     return line(across(low), y, across(high), y, "whisker") + line(x, up(bottom), x, up(top), "whisker")
 
 
-def _arrow(now: Place, best: Place, across: Axis, up: Axis) -> Markup:
-    start, end = (across(now.accuracy), up(now.radius)), (across(best.accuracy), up(best.radius))
+def _arrow(now: Place, then: Place, across: Axis, up: Axis) -> Markup:
+    start, end = (across(now.accuracy), up(now.radius)), (across(then.accuracy), up(then.radius))
     length = math.hypot(end[0] - start[0], end[1] - start[1])
     if length < 16:
         return Markup("")

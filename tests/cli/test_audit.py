@@ -8,7 +8,7 @@ from torch import nn
 
 from brittle.cli import main
 from brittle.networks import Lazy, PyTorch, load_network, save_network
-from brittle.settings import Data, Sphere, Subspace, save_data
+from brittle.settings import Data, Sphere, Subspace, load_data, save_data
 
 QUICK = ["--examples", "4", "--budget", "8", "--remedy", "none"]
 
@@ -95,6 +95,49 @@ def test_hardening_writes_another_network(files, capsys):
     assert content["predictions_changed"] == 0
     before, after = load_network("net.npz"), load_network("hard.npz")
     assert float(after.W.norm()) < float(before.W.norm())
+
+
+def test_a_point_of_the_curve_is_chosen_by_its_kappa(files, capsys):
+    command = ["harden", "net.npz", "--data", "data.npz", "--remedy", "maximum-radius", "--out", "hard.npz"]
+    options = ["--steps", "24", "--lost-accuracy", "1", "--budget", "2"]
+    assert main([*command, *options, "--json", "-"]) == 0
+    curve = json.loads(capsys.readouterr().out)["curve"]
+    assert main([*command, *options, "--kappa", f"{curve['points'][3]['kappa']:.3f}"]) == 0
+    shown = capsys.readouterr().out
+    assert "--kappa chooses" in shown
+    last = next(line.split() for line in shown.splitlines() if line.startswith("after"))
+    assert float(last[1]) == pytest.approx(curve["points"][3]["kappa"], abs=1e-3)
+
+
+BAD = {
+    "one class": (lambda X, y: Data(X, torch.ones_like(y)), "have the label 1"),
+    "two labels": (lambda X, y: Data(torch.cat([X, X[:1]]), torch.cat([y, -y[:1]])), "same example with two labels"),
+    "wrong": (lambda X, y: Data(X, -y), "the network misclassifies all"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_hardened_is_one_line(files, capsys, case):
+    network = load_network("net.npz")
+    X = load_data("data.npz").X
+    change, line = BAD[case]
+    save_data(change(X, network.predict(X)), "bad.npz")
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    command = ["harden", "net.npz", "--data", "bad.npz", "--out", "hard.npz", "--budget", "1"]
+    assert main([*command, "--remedy", "maximum-radius", "--steps", "10"]) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert len(error.strip().splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_other_layers_do_not_fit_a_state(files, capsys):
+    network = load_network("net.npz")
+    names = {"0.weight": network.W, "0.bias": network.b, "2.weight": network.v[None], "2.bias": network.c[None]}
+    torch.save(names, "state.pt")
+    command = ["harden", "state.pt", "--data", "data.npz", "--remedy", "cluster-labels", "--out", "hard.pt"]
+    assert main(command) == 2
+    assert "cluster-labels makes other layers than state.pt has: choose --out FILE.onnx" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
