@@ -11,6 +11,10 @@ from proofcheck.lagrangian import Step
 BITS = 24  # of a multiplier: any number of the right sign proves something, and short ones are small in a file
 
 
+class Unproved(Exception):
+    """No proof was found."""
+
+
 class Line(NamedTuple):
     """One of proofcheck's codes with its step, or with the neuron of a split."""
 

@@ -17,7 +17,7 @@ from brittle.certificates.dual_start import closed_form, first_iterate
 from brittle.certificates.neighbourhood import LocalModel, Span
 from brittle.certificates.saddle import Iterate, Saddle, Solved
 from brittle.certificates.scales import Array
-from brittle.proving.program import Line, Program, short
+from brittle.proving.program import Line, Program, Unproved, short
 from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
 from proofcheck.network import Intervals, Network, Refused
 from proofcheck.proof import CLOSE, NEVER, SPLIT, STEP
@@ -26,10 +26,6 @@ TURNS = 12  # of solving and narrowing a branch
 LEVELS = 12  # of the barrier
 PAYS = 0.7  # another turn, if the last one left less than this share of what was to be proved
 MARGIN = 1e-9  # of ½R², beyond which the solver goes for the sake of rounding
-
-
-class Unproved(Exception):
-    """No proof was found."""
 
 
 @dataclass(frozen=True, eq=False)
