@@ -1,6 +1,4 @@
-"""python -m proofcheck PROOF --network NET --data DATA [--test]: which radii are proved? Exit 0: all that are claimed; 1: a claim
-is not; 2: a file cannot be used.
-"""
+"""Which radii does a proof prove? Exit code 0: all that it claims; 1: not all; 2: a file cannot be used."""
 
 import argparse
 import sys
@@ -9,38 +7,41 @@ from pathlib import Path
 import numpy as np
 
 from proofcheck.network import Refused
-from proofcheck.proof import BadInput, Proof, read_data, read_network
+from proofcheck.proof import BadInput, Proof, read_data, read_network, read_proof
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m proofcheck", description=__doc__)
-    parser.add_argument("proof", type=Path)
-    parser.add_argument("--network", type=Path, required=True, help="W, b, v, c or weight.k, bias.k in a .npz")
-    parser.add_argument("--data", type=Path, required=True, help="X and y in a .npz")
-    parser.add_argument("--test", action="store_true", help="the examples are X_test and y_test")
-    given = parser.parse_args(arguments)
+    parser.add_argument("proof", type=Path, metavar="FILE")
+    parser.add_argument(
+        "--network", type=Path, required=True, metavar="NPZ", help="W, b, v, c; or weight.0, bias.0, ..."
+    )
+    parser.add_argument("--data", type=Path, required=True, metavar="NPZ", help="X and y")
+    parser.add_argument("--test", action="store_true", help="X_test and y_test instead")
+    parser.add_argument("--seconds", type=float, default=86400.0, help="processor time, at most")
+    given, path = parser.parse_args(arguments), None
     try:
-        network = read_network(given.network)
-        proof = Proof(given.proof, network, *read_data(given.data, network, given.test))
-    except (BadInput, MemoryError) as error:
-        print(error or "out of memory", file=sys.stderr)
+        path, network = given.network, read_network(given.network)
+        path, examples = given.data, read_data(given.data, network, given.test)
+        path, proof = given.proof, read_proof(given.proof, network, *examples, given.seconds)
+    except (BadInput, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
+        print(f"{path}: {str(error)[:200] or type(error).__name__}", file=sys.stderr)
         return 2
-    return report(proof)
+    with np.errstate(all="ignore"):
+        proved = [told(proof, claim) for claim in range(len(proof.found["rows"]))]
+    return 0 if all(proved) else 1
 
 
-def report(proof: Proof) -> int:
-    refused, cache = 0, {}
-    within = "" if proof.box is None else f" in the box from {proof.box[0]:g} to {proof.box[1]:g}"
-    for place, row in enumerate(proof.rows.tolist()):
-        try:
-            print(f"example {row}: no flip within {proof.check(place, cache)!r}{within}")
-        except Refused as reason:
-            refused += 1
-            print(f"example {row}: NOT PROVED: {reason}")
-    print(f"{len(proof.rows) - refused} of {len(proof.rows)} radii are proved")
-    return 1 if refused else 0
+def told(proof: Proof, claim: int) -> bool:
+    """Print what is proved of one claim."""
+    name, where = f"example {proof.found['rows'][claim]}", f" in the box {proof.box}" if proof.box else ""
+    try:
+        print(f"{name}: no flip within {proof.check(claim)!r}{where}")
+        return True
+    except (Refused, MemoryError) as reason:
+        print(f"{name}: NOT PROVED: {str(reason) or 'not enough memory'}")
+        return False
 
 
 if __name__ == "__main__":
-    with np.errstate(all="ignore"):
-        sys.exit(main())
+    sys.exit(main())

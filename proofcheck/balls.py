@@ -57,6 +57,9 @@ class Ball:
     def __getitem__(self, where: Any) -> "Ball":
         return Ball(self.mid[where], self.rad[where])
 
+    def widened(self, by: Array) -> "Ball":
+        return Ball(self.mid, (self.rad + by * UP) * UP)
+
     @property
     def T(self) -> "Ball":
         return Ball(self.mid.T, self.rad.T)

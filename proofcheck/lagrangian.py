@@ -5,9 +5,9 @@ Every flip of a branch has f < 0, h ≥ 0, h ≥ z, h(h-z) = 0 and low ≤ z ≤
     L := ½‖δ‖² + μf + Σ_FREE [λh(h-z) - αh - β(h-z) + ρh(z-high) + τ(z-h)(z-low)] + Σ_others τ(z-low)(z-high)
          + Σ_all ν(z - (high if ν > 0 else low)) + p·(x+δ) - p₊·top + p₋·bottom
 
-is at most ½‖δ‖² there (p only where flips outside a box do not count). A neuron is FREE: h is a variable of its own; ON:
-low ≥ 0, h = z; OFF: high ≤ 0, h = 0; or, in the last layer and with c ≥ 0, a LINE: μch gives way to βμcz, 0 ≤ β ≤ 1, which
-is no more. L is then a quadratic ½v·Qv + q·v + constant in v = (δ, h of the FREE). If Q ≻ 0, L is at least
+is at most ½‖δ‖² there (p only where flips outside a box do not count). A neuron is FREE: h is a variable of its own;
+ON: low ≥ 0, h = z; OFF: high ≤ 0, h = 0; or, in the last layer and with c ≥ 0, a LINE: μch gives way to βμcz, which is
+no more if 0 ≤ β ≤ 1. L is then a quadratic ½v·Qv + q·v + constant in v = (δ, h of the FREE). If Q ≻ 0, L is at least
 F := L(ṽ) - ½g·Q⁻¹g, g = Qṽ + q, for any ṽ. F ≥ ½R² proves that the branch has no flip. Otherwise its flips lie in
 ‖v - ṽ‖_Q ≤ √(R² - 2F) + √(g·Q⁻¹g), and a form a·v differs there from a·ṽ by at most that times √(a·Q⁻¹a).
 """
@@ -25,7 +25,7 @@ FREE, ON, OFF, LINE = range(4)
 
 
 class Step(NamedTuple):
-    """The kinds and multipliers of all hidden neurons, layer after layer, μ, and the walls p of the box."""
+    """The kinds and multipliers of all hidden neurons, layer after layer, the walls p of the box, and μ."""
 
     kinds: NDArray[np.int8]
     alpha: Array
@@ -34,8 +34,8 @@ class Step(NamedTuple):
     rho: Array
     tau: Array
     nu: Array
-    mu: float
     walls: Array
+    mu: float
 
 
 class Quadratic(NamedTuple):
@@ -73,22 +73,21 @@ class Margin:
         return bool(self.c0.mid >= 0 and (known.high[self.network.parts[-1]][self.c.mid < 0] <= 0).all())
 
     def check(self, step: Step, known: Intervals) -> None:
-        """Refuse multipliers of the wrong sign, and kinds and ends of intervals that are not proved."""
-        last, kinds = self.network.parts[-1], step.kinds
+        """Refuse multipliers of the wrong sign, and signs and ends of intervals that nothing proves."""
+        last, kinds, low, high = self.network.parts[-1], step.kinds, np.isfinite(known.low), np.isfinite(known.high)
         line, other = kinds[last] == LINE, (kinds != FREE) & (step.tau != 0)
-        low, high = (step.tau != 0) | (step.nu < 0), (step.rho != 0) | (step.nu > 0) | other
-        for right, words in (
-            (all(np.isfinite(each).all() for each in step), "multipliers that are no numbers"),
-            (all(np.all(each >= 0) for each in (*step[1:3], *step[4:6], step.mu)), "a multiplier of the wrong sign"),
-            (((kinds >= FREE) & (kinds <= LINE)).all(), "a neuron of no kind"),
-            ((known.low[kinds == ON] >= 0).all() and (known.high[kinds == OFF] <= 0).all(), "an unproved sign"),
-            (line.sum() == (kinds == LINE).sum() and (self.c.mid[line] >= 0).all(), "a line where none is allowed"),
-            ((step.beta[last][line] <= 1).all(), "a line that is too steep"),
-            (np.isfinite(known.low[low]).all() and np.isfinite(known.high[high]).all(), "an unproved interval"),
-            (self.box is not None or not step.walls.any(), "walls without a box"),
+        good = all(np.isfinite(each).all() for each in step) and (self.box is not None or not step.walls.any())
+        if not (good and all(np.all(each >= 0) for each in (*step[1:3], *step[4:6], step.mu))):
+            raise Refused("a multiplier has the wrong sign, or is no number")
+        if not (
+            (kinds >= FREE).all() and (known.low[kinds == ON] >= 0).all() and (known.high[kinds == OFF] <= 0).all()
         ):
-            if not right:
-                raise Refused(f"a step has {words}")
+            raise Refused("a neuron is said to be on or off, and nothing proves it")
+        if not (low[(step.tau != 0) | (step.nu < 0)].all() and high[(step.rho != 0) | (step.nu > 0) | other].all()):
+            raise Refused("an interval is used that nothing proves")
+        lines = (kinds[: last.start] < LINE).all() and (kinds <= LINE).all() and (step.beta[last][line] <= 1).all()
+        if not (lines and (self.c.mid[line] >= 0).all()):
+            raise Refused("a line lies above its neuron")
 
     def coefficients(self, step: Step, known: Intervals) -> tuple[Ball, Ball, Ball]:
         """L = ½‖δ‖² + Σ τz² + b_z·z + Σ_FREE [λh² + (ρ-λ-τ)hz + b_h·h] + constant: b_z, b_h and the constant."""
@@ -152,21 +151,21 @@ class Margin:
         """What is known of the flips of a branch once a step is made; None: there are none."""
         self.check(step, known)
         if not narrow and (step.kinds == FREE).all() and not (step.tau.any() or step.rho.any()):
-            if not self.chain(step, known).floor()[0] >= self._enough:
-                raise Refused("a step proves less than the radius")
-            return None
+            return self._closed(self.chain(step, known).floor()[0])
         quadratic, A, offsets = self.dense(step, known)
-        F, v, rest = quadratic.floor()
-        if F >= self._enough:
-            return None
-        if not (narrow and F > -np.inf):
-            raise Refused("a step proves less than the radius")
-        reach = float(np.sqrt((ball(self._enough) - F).high * 2) * UP + rest) * UP
+        floor, v, rest = quadratic.floor()
+        if floor >= self.enough or not (narrow and floor > -np.inf):
+            return self._closed(floor)
+        reach = float(np.sqrt((ball(self.enough) - floor).high * 2) * UP + rest) * UP
         low, high = _shadows(quadratic.proof, A, A @ v + offsets, reach, v, step.kinds == FREE, known)
         return None if (low > high).any() else Intervals(low, high)
 
+    def _closed(self, floor: float) -> None:
+        if not floor >= self.enough:
+            raise Refused("a step proves less than the radius")
+
     @property
-    def _enough(self) -> float:
+    def enough(self) -> float:
         return float((ball(self.radius) * self.radius * 0.5).high)
 
 
@@ -199,23 +198,21 @@ def _shadows(
     """
     n, size = int(free.sum()), len(v)
     (W, r), (H, r_H) = proof.spread(A.T), proof.spread(ball(np.eye(size, n, n - size)))
-    around = Ball(z.mid, (z.rad + (lengths(W) + r) * reach * UP) * UP)
+    around = z.widened((lengths(W) + r) * reach)
     low, high = np.fmax(known.low, around.low), np.fmin(known.high, around.high)
-    W, r, z, l, u = ball(W[:, free]), r[free], z[free], low[free], high[free]
+    W_f, r_f, z_f, h = ball(W[:, free]), r[free], z[free], ball(v[size - n :])
 
-    def ray(m: Ball, M: Ball, r_M: Array, l: Array, u: Array) -> tuple[Array, Array]:
-        """The ends of z on a ray, in [l, u]; M are the directions of m as those of z are W."""
-        a, b, c = (M.mid**2).sum(0), (M.mid * W.mid).sum(0), (W.mid**2).sum(0)
-        root = np.sqrt(np.maximum(a * c - b * b, 0) / (a * reach**2 - m.mid**2)) * m.mid
-        ends = []
-        for theta in np.nan_to_num((-b + root) / a), np.nan_to_num((-b - root) / a):
-            at, far = z + m * theta, lengths(W + M * theta) + (r + abs(theta) * r_M) * UP
-            ends.append(Ball(at.mid, (at.rad + far * reach * UP) * UP))
+    def ray(m: Ball, M: Ball, r_M: Array, left: Array, right: Array) -> tuple[Array, Array]:
+        """The ends of z on a ray, in [left, right]; M are the directions of m as those of z are W."""
+        a, b, c = (M.mid**2).sum(0), (M.mid * W_f.mid).sum(0), (W_f.mid**2).sum(0)
+        root = np.sqrt(np.maximum(a * c - b * b, 0) / (a * reach**2 - m.mid**2)) * m.mid  # for the best θ
+        thetas = np.nan_to_num((-b + root) / a), np.nan_to_num((-b - root) / a)
+        far = [lengths(W_f + M * theta) + (r_f + abs(theta) * r_M) * UP for theta in thetas]
+        ends = [(z_f + m * theta).widened(each * reach) for theta, each in zip(thetas, far, strict=True)]
         gone = abs(m.mid) - m.rad > (lengths(M) + r_M) * reach * UP * UP
-        return np.where(gone, np.inf, np.fmax(l, ends[0].low)), np.where(gone, -np.inf, np.fmin(u, ends[1].high))
+        return np.where(gone, np.inf, np.fmax(left, ends[0].low)), np.where(gone, -np.inf, np.fmin(right, ends[1].high))
 
-    h = ball(v[size - n :])
-    on, off = ray(h - z, ball(H) - W, r_H + r, np.fmax(l, 0), u), ray(h, ball(H), r_H, l, np.fmin(u, 0))
-    low[free] = np.where(off[0] > off[1], on[0], off[0])
-    high[free] = np.where(on[0] > on[1], off[1], on[1])
+    on = ray(h - z_f, ball(H) - W_f, r_H + r_f, np.fmax(low[free], 0), high[free])
+    off = ray(h, ball(H), r_H, low[free], np.fmin(high[free], 0))
+    low[free], high[free] = np.where(off[0] > off[1], on[0], off[0]), np.where(on[0] > on[1], off[1], on[1])
     return low, high

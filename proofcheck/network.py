@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from proofcheck.balls import UP, Array, Ball, ball, lengths, total
+from proofcheck.balls import Array, Ball, ball, lengths, total
 
 
 class Refused(Exception):
@@ -19,6 +20,12 @@ class Intervals(NamedTuple):
 
     low: Array
     high: Array
+
+    def at(self, neuron: int, low: float, high: float) -> "Intervals | None":
+        """The part in which one of them has an interval; None if there is none."""
+        part = Intervals(self.low.copy(), self.high.copy())
+        part.low[neuron], part.high[neuron] = max(part.low[neuron], low), min(part.high[neuron], high)
+        return part if part.low[neuron] <= part.high[neuron] else None
 
 
 class Frame(NamedTuple):
@@ -39,7 +46,7 @@ class Network:
     def parts(self) -> list[slice]:
         """Where each hidden layer is in a list of all hidden neurons."""
         ends = np.cumsum([0, *map(len, self.biases[:-1])]).tolist()
-        return [slice(*pair) for pair in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(*pair) for pair in pairwise(ends)]
 
     @property
     def parameters(self) -> list[Array]:
@@ -57,11 +64,10 @@ class Network:
         R = np.linalg.qr(W.T, mode="r")
         if m >= d or not (abs(R.diagonal()) > 1e-6 * abs(R).max()).all():
             return self.plain
-        T = solve_triangular(R, np.eye(m))
+        T = np.triu(solve_triangular(R, np.eye(m)))  # regular, if there is no 0 on its diagonal
         Z = (ball(W) @ W.T) @ T
         E = T.T @ Z
-        regular = T.diagonal().all()  # it is triangular
-        return Frame(Z, E) if regular and total((E - np.eye(m)).size) < 1e-3 else self.plain
+        return Frame(Z, E) if T.diagonal().all() and total((E - np.eye(m)).size) < 1e-3 else self.plain
 
     def margins(self, y: float) -> list[tuple[Ball, Ball]]:
         """f = c·h_K + c_0 for every rival: below 0 where the example flips to it. A single logit has the sign of y."""
@@ -80,5 +86,4 @@ class Network:
         """z_1 is within ‖w‖·radius of its value at the example; nothing is known yet of other layers."""
         reach = np.full(len(z.mid), np.inf)
         reach[self.parts[0]] = lengths(self.weights[0].T) * radius
-        around = Ball(z.mid, (z.rad + reach * UP) * UP)
-        return Intervals(around.low, around.high)
+        return Intervals(z.widened(reach).low, z.widened(reach).high)

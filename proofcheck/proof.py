@@ -1,90 +1,84 @@
-"""Files: what is read of them, and what they claim."""
+"""Files, and what they claim: radii of examples, with a program for every rival of each.
+
+A program narrows what is known of the flips of a branch until there are none: by a STEP, whose multipliers are in the
+file, or by one that must CLOSE the branch at once; by a SPLIT, after which come the lines for the part with z ≥ 0 and
+then those for the part with z ≤ 0; or because the margin is NEVER below 0 in what is left.
+"""
 
 import hashlib
+import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from proofcheck.balls import Array, Ball, Definite
 from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Intervals, Network, Refused
 
-LIMIT = 2**31  # bytes that a file may unpack to
-STEP, CLOSE, SPLIT, NEVER = range(4)  # what a line of a program does
-DEEPEST = 400  # splits on the way to a branch
-MULTIPLIERS = ("alpha", "beta", "lam", "rho", "tau", "nu")
+LIMIT, LARGEST, DEEPEST = 2**31, 2**14, 400  # bytes of a file; inputs and neurons of a network; splits on one way
+STEP, CLOSE, SPLIT, NEVER = range(4)
+MULTIPLIERS = ("alpha", "beta", "lam", "rho", "tau", "nu", "walls")
+Arrays = dict[str, NDArray[np.generic]]
 
 
 class BadInput(Exception):
-    """A file that is no proof, no network or no data."""
+    """A file that is no network, no data, or no proof for these."""
 
 
-def arrays(path: Path) -> dict[str, np.ndarray]:
-    """The plain numbers of a .npz, without pickles, and never more bytes than LIMIT."""
+def require(condition: object, words: str) -> None:
+    if not condition:
+        raise BadInput(words)
+
+
+def arrays(path: Path, names: tuple[str, ...]) -> Arrays:
+    """Those of the named numbers that a .npz holds (weight.0 is a `weight`): no pickles, no more than LIMIT bytes."""
     try:
         with zipfile.ZipFile(path) as archive:
-            if sum(info.file_size for info in archive.infolist()) > LIMIT:
-                raise BadInput(f"{path}: unpacks to more than {LIMIT} bytes")
-        with np.load(path, allow_pickle=False) as archive:
-            found = {name: archive[name] for name in archive.files}
-    except BadInput:
-        raise
-    except Exception as error:
-        raise BadInput(f"{path}: cannot be read ({type(error).__name__})") from None
-    if not all(isinstance(each, np.ndarray) and each.dtype.kind in "fiub" for each in found.values()):
-        raise BadInput(f"{path}: holds something else than numbers")
-    return {name: np.ascontiguousarray(each) for name, each in found.items()}
+            require(sum(each.file_size for each in archive.infolist()) <= LIMIT, "it unpacks to too many bytes")
+        with np.load(path, allow_pickle=False) as file:
+            found = {name: np.ascontiguousarray(file[name]) for name in file.files if name.split(".")[0] in names}
+        require(all(each.dtype.kind in "fiu" for each in found.values()), "it holds something else than numbers")
+        return found
+    except Exception as error:  # a damaged file can fail in any way
+        raise BadInput(f"it cannot be read: {str(error)[:200] or type(error).__name__}") from None
+
+
+def floats(values: NDArray[np.generic]) -> Array:
+    return np.ascontiguousarray(values, dtype=np.float64)
 
 
 def read_network(path: Path) -> Network:
-    """W, b, v, c of two layers; or weight.k (or values.k, columns.k, starts.k, features.k by rows) and bias.k."""
-    found = arrays(path)
-    try:
-        if "W" in found:
-            weights = [found["W"], found["v"][None]]
-            biases = [found["b"], found.get("c", np.zeros(())).reshape(1)]
-        else:
-            count = sum(name.startswith("bias.") for name in found)
-            weights, biases = [_matrix(found, k) for k in range(count)], [found[f"bias.{k}"] for k in range(count)]
-        weights, biases = ([np.ascontiguousarray(each, dtype=np.float64) for each in part] for part in (weights, biases))
-        shapes = [(len(b), W.shape[1]) == W.shape for W, b in zip(weights, biases, strict=True)]
-        joints = [len(b) == W.shape[1] for b, W in zip(biases, weights[1:], strict=False)]
-    except (KeyError, ValueError, IndexError, TypeError, MemoryError) as error:
-        raise BadInput(f"{path}: is no network ({type(error).__name__}: {error})") from None
-    if len(weights) < 2 or not all(shapes + joints) or not all(np.isfinite(each).all() for each in weights + biases):
-        raise BadInput(f"{path}: layers do not fit together, or hold NaN or infinity")
+    """W, b, v and c of two layers; or weight.0, bias.0, weight.1, ... of any number."""
+    found = arrays(path, ("W", "b", "v", "c", "weight", "bias"))
+    if "W" in found:
+        layers = [(found["W"], found["b"]), (found["v"][None], found.get("c", np.zeros(1)).reshape(1))]
+    else:
+        layers = [(found[f"weight.{k}"], found[f"bias.{k}"]) for k in range(len(found) // 2)]
+    weights, biases = [floats(W) for W, _ in layers], [floats(b) for _, b in layers]
+    sizes = [weights[0].shape[1], *map(len, biases)]
+    fit = all(W.shape == (sizes[k + 1], sizes[k]) for k, W in enumerate(weights)) and all(b.ndim == 1 for b in biases)
+    require(fit and len(weights) > 1 and min(sizes) > 0, "the layers do not fit together")
+    require(sum(sizes) <= LARGEST, f"it has more than {LARGEST} inputs and neurons")
+    require(all(np.isfinite(each).all() for each in weights + biases), "it holds NaN or infinity")
     return Network(weights, biases)
 
 
 def read_data(path: Path, network: Network, test: bool) -> tuple[Array, Array]:
-    """Examples, laid flat, and labels."""
-    found, mark = arrays(path), "_test" if test else ""
-    try:
-        X, y = found["X" + mark], found["y" + mark].astype(np.float64)
-        X = np.ascontiguousarray(X.reshape(len(X), -1), dtype=np.float64)
-        known = [-1, 1] if len(network.biases[-1]) == 1 else range(len(network.biases[-1]))
-        if X.shape != (len(y), network.weights[0].shape[1]) or not np.isin(y, known).all():
-            raise ValueError("examples and labels do not fit the network")
-    except (KeyError, ValueError) as error:
-        raise BadInput(f"{path}: is no data ({error})") from None
+    """Examples, laid flat, and labels: classes from 0, or -1 and 1 for a single logit."""
+    names = ("X_test", "y_test") if test else ("X", "y")
+    X, y = (floats(arrays(path, names)[name]) for name in names)
+    X, classes = X.reshape(len(X), -1), len(network.biases[-1])
+    require(X.shape == (len(y), network.weights[0].shape[1]) and y.ndim == 1, "its examples do not fit the network")
+    require(np.isin(y, [-1, 1] if classes == 1 else range(classes)).all(), "a label is none of the network's")
     return X, y
 
 
-def _matrix(found: dict[str, np.ndarray], k: int) -> Array:
-    if f"weight.{k}" in found:
-        return found[f"weight.{k}"]
-    starts, features = found[f"starts.{k}"], int(found[f"features.{k}"].item())
-    if not (0 < features and (len(starts) - 1) * features * 8 <= LIMIT):
-        raise ValueError("a layer is too large")
-    W = np.zeros((len(starts) - 1, features))
-    W[np.repeat(np.arange(len(W)), np.diff(starts)), found[f"columns.{k}"]] = found[f"values.{k}"]
-    return W
-
-
-def digest(parts: list[np.ndarray]) -> bytes:
-    """SHA-256 of the shapes and of the numbers as float64."""
+def digest(parts: list[Array]) -> bytes:
+    """SHA-256 of shapes and numbers, as little-endian int64 and float64."""
     found = hashlib.sha256()
     for part in parts:
         found.update(np.array([part.ndim, *part.shape], dtype="<i8").tobytes())
@@ -92,59 +86,71 @@ def digest(parts: list[np.ndarray]) -> bytes:
     return found.digest()
 
 
+def read_proof(path: Path, network: Network, X: Array, y: Array, seconds: float) -> "Proof":
+    """If it fits: there is a row of every multiplier for each step, one for all of them, or none, if it is 0."""
+    whole = ("rows", "starts", "program", "kinds")
+    found, N, d = (
+        arrays(path, (*whole, *MULTIPLIERS, "network", "data", "radii", "mu", "box")),
+        network.parts[-1].stop,
+        X.shape[1],
+    )
+    for name in MULTIPLIERS:
+        found.setdefault(name, np.zeros((1, d if name == "walls" else N)))
+    rows, steps, rivals = found["rows"], len(found["kinds"]), max(len(network.biases[-1]) - 1, 1)
+    shapes = {"starts": (len(rows) * rivals + 1,), "kinds": (steps, N), "mu": (steps,), "radii": rows.shape}
+    shapes |= {"rows": (len(rows),), "program": (len(found["program"]), 2), "network": (32,), "data": (32,)}
+    shapes |= {"box": (2,)} if "box" in found else {}
+    shapes |= {name: (len(found[name]), d if name == "walls" else N) for name in MULTIPLIERS}
+    fit = all(found[name].shape == shape for name, shape in shapes.items())
+    fit = fit and all(len(found[name]) in (1, steps) for name in MULTIPLIERS)
+    require(fit and all(found[name].dtype.kind in "iu" for name in whole), "its arrays do not fit together")
+    require(((rows >= 0) & (rows < len(X))).all(), "it is about examples that are not there")
+    require(found["network"].tobytes() == digest(network.parameters), "it is about another network")
+    require(found["data"].tobytes() == digest([X[rows], y[rows]]), "it is about other examples")
+    return Proof(network, X, y, found, seconds)
+
+
+@dataclass(frozen=True, eq=False)
 class Proof:
-    """Radii of some examples of some data, with a program for each of their rivals."""
+    """Claims: the example rows[k] has no flip within radii[k] (in the box, where there is one)."""
 
-    def __init__(self, path: Path, network: Network, X: Array, y: Array) -> None:
-        found, self.network, self.X, self.y = arrays(path), network, X, y
-        N, d = network.parts[-1].stop, X.shape[1]
-        try:
-            self.rows, self.radii, self.starts, self.program = (
-                found[name] for name in ("rows", "radii", "starts", "program")
-            )
-            self.box = None if "box" not in found else (float(found["box"][0]), float(found["box"][1]))
-            steps = len(found["kinds"])
-            self.steps = [found["kinds"], *(found.get(name, np.zeros((1, N))) for name in MULTIPLIERS)]
-            self.steps += [found["mu"], found.get("walls", np.zeros((1, d)))]
-            rivals = max(len(network.biases[-1]) - 1, 1)
-            fits = [len(self.rows) == len(self.radii), len(self.starts) == len(self.rows) * rivals + 1]
-            fits += [each.shape[1:] == (N,) for each in self.steps[:7]] + [self.steps[8].shape[1:] == (d,)]
-            fits += [len(each) in (1, steps) for each in self.steps] + [self.program.shape[1:] == (2,)]
-            whole = all(each.dtype.kind in "iu" for each in (self.rows, self.starts, self.program, self.steps[0]))
-            if not (all(fits) and whole and ((self.rows >= 0) & (self.rows < len(X))).all()):
-                raise ValueError("its arrays do not fit together")
-            for name, parts in ("network", network.parameters), ("data", [X[self.rows], y[self.rows]]):
-                if found[name].tobytes() != digest(parts):
-                    raise ValueError(f"it is about another {name}")
-        except (KeyError, ValueError, IndexError, TypeError) as error:
-            raise BadInput(f"{path}: is no proof for these files ({error})") from None
+    network: Network
+    X: Array
+    y: Array
+    found: Arrays
+    seconds: float  # of processor time, for all claims
+    proved: dict[bytes, tuple[Ball, Definite]] = field(default_factory=dict)
 
-    def check(self, place: int, cache: dict[bytes, tuple[Ball, Definite]]) -> float:
-        """The radius of the claim at this place, or Refused."""
-        row, R = int(self.rows[place]), float(self.radii[place])
+    @property
+    def box(self) -> tuple[float, float] | None:
+        return (float(self.found["box"][0]), float(self.found["box"][1])) if "box" in self.found else None
+
+    def check(self, claim: int) -> float:
+        """The radius of the claim, or Refused."""
+        row, R = int(self.found["rows"][claim]), float(self.found["radii"][claim])
         if not (0 < R < np.inf and np.isfinite(self.X[row]).all()):
             raise Refused("the radius is no positive number")
         margins, z = self.network.margins(self.y[row]), self.network.offsets(self.X[row])
-        for k, (c, c0) in enumerate(margins):
-            begin, end = (int(each) for each in self.starts[place * len(margins) + k :][:2])
-            margin = Margin(self.network, self.X[row], z, R, c, c0, self.box, cache)
-            lines = iter(self.program[begin:end].tolist() if 0 <= begin <= end else [])
+        for rival, (c, c0) in enumerate(margins):
+            begin, end = map(int, self.found["starts"][claim * len(margins) + rival :][:2])
+            lines = iter(self.found["program"][max(begin, 0) : max(end, 0)].tolist())
+            margin = Margin(self.network, self.X[row], z, R, c, c0, self.box, self.proved)
             self._run(margin, lines, self.network.first_intervals(z, R), 0)
             if next(lines, None) is not None:
                 raise Refused("a program goes on after its end")
         return R
 
     def _run(self, margin: Margin, lines: Iterator[list[int]], known: Intervals | None, depth: int) -> None:
-        """Until there are no flips of the branch left."""
+        """Until no flips are left in the branch."""
         while known is not None:
-            code, place = next(lines, (None, 0))
-            if code == SPLIT and 0 <= place < len(known.low) and depth < DEEPEST:
+            code, place = next(lines, (-1, 0))
+            if time.process_time() > self.seconds or depth > DEEPEST:
+                raise Refused("the proof is too long")
+            if code == SPLIT and 0 <= place < len(known.low):
                 for low, high in (0.0, np.inf), (-np.inf, 0.0):
-                    one = Intervals(known.low.copy(), known.high.copy())
-                    one.low[place], one.high[place] = max(one.low[place], low), min(one.high[place], high)
-                    self._run(margin, lines, one if one.low[place] <= one.high[place] else None, depth + 1)
+                    self._run(margin, lines, known.at(place, low, high), depth + 1)
                 known = None
-            elif code in (STEP, CLOSE) and 0 <= place < len(self.steps[0]):
+            elif code in (STEP, CLOSE) and 0 <= place < len(self.found["kinds"]):
                 known = margin.after(self._step(place), known, code == STEP)
             elif code == NEVER and margin.never(known):
                 known = None
@@ -152,5 +158,6 @@ class Proof:
                 raise Refused("a branch is left open")
 
     def _step(self, place: int) -> Step:
-        kinds, *multipliers, mu, walls = (each[place if len(each) > 1 else 0] for each in self.steps)
-        return Step(kinds, *(each.astype(np.float64) for each in multipliers), float(mu), walls.astype(np.float64))
+        rows = (self.found[name] for name in MULTIPLIERS)
+        values = (floats(each[place if len(each) > 1 else 0]) for each in rows)
+        return Step(self.found["kinds"][place], *values, float(self.found["mu"][place]))

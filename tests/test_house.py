@@ -16,6 +16,7 @@ ORDER = [
     "training",
     "margin",
     "certificates",
+    "proving",
     "theorems",
     "auditing",
     "experiments",

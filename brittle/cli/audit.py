@@ -11,6 +11,7 @@ from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
+from brittle.cli.proofs import Asked, ProofFile
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.result import short
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from brittle.auditing.proofs import Certified
     from brittle.auditing.vulnerability import Radii
     from brittle.networks import Network
+    from brittle.proving import Proof
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None)
@@ -66,6 +68,7 @@ def run(
         str,
         typer.Option("--judge", callback=word_of(*JUDGED), help="What --fail-below looks at: certified or attacked."),
     ] = "certified",
+    proof: ProofFile = None,
     keep: Keep = None,
     engine: EngineName = "local",
     jobs: Jobs = 1,
@@ -97,13 +100,31 @@ def run(
             watch=watch,
             **options,
         )
+    asked = Asked(proof, model and model.path, data and data.path, test)
+    proved = _proof(found, network, examined, asked)
     deliver(
         lambda: _write_page(found, network, examined, report, title),
         lambda: _write_pictures(found, network, examined, pictures),
+        lambda: asked.write(proved),
         lambda: emit(found.to_json(), json, _table(found)),
     )
     if fail_below is not None:
         _judge(found, fail_below, judge)
+
+
+def _proof(found: "Audit", network: "Network", data: "Data", asked: Asked) -> "Proof | None":
+    """Of the radii that were certified of the network itself."""
+    import torch
+
+    from brittle.auditing.sample import audited
+
+    weak, part = found.vulnerability, audited(data, asked.test)
+    if asked.path is None or weak.certified is None:
+        return None
+    lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)
+    lower[weak.examples[weak.certified.rows]] = weak.certified.lower
+    flips[weak.examples[weak.free.rows]] = weak.perturbations.to(flips.dtype)
+    return asked.proof(network, part, lower, flips)
 
 
 def _refuse(model: NetworkFile | None, data: DataFile | None, remedies: list[str] | None) -> None:

@@ -83,4 +83,4 @@ class Rivals:
         kinds = np.full(len(units), FREE, dtype=np.int8)
         alpha, beta = np.ldexp(alpha, e - units), np.ldexp(beta, e - units)
         curved = np.ldexp(np.concatenate(lam), -2 * units)
-        return short(Step(kinds, alpha, beta, curved, nothing, nothing, nothing, float(mu), walls))
+        return short(Step(kinds, alpha, beta, curved, nothing, nothing, nothing, walls, float(mu)))

@@ -5,7 +5,7 @@ of `proofcheck`, whose intervals are what is known from then on. Lengths are in 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -110,7 +110,8 @@ class DeepProver:
         while count < len(lines):
             now: Intervals | None = known
             for line in lines[-count:]:
-                assert now is not None and line.step is not None
+                assert now is not None
+                assert line.step is not None
                 try:
                     now = self.margin.after(line.step, now, narrow=True)
                 except Refused:
@@ -182,7 +183,10 @@ class _Local:
         net = margin.network
         low, high = known.low.copy(), known.high.copy()
         wide = SPLIT_ENDS * np.maximum(high - low, np.abs(high) + np.abs(low)) + 1e-100
-        low, high = np.where(split == IS_ON, np.fmin(low, -wide), low), np.where(split == IS_OFF, np.fmax(high, wide), high)
+        low, high = (
+            np.where(split == IS_ON, np.fmin(low, -wide), low),
+            np.where(split == IS_OFF, np.fmax(high, wide), high),
+        )
         parts = net.parts
         ends = FirstIntervals(tuple(low[part] for part in parts), tuple(high[part] for part in parts))
         weights = [torch.from_numpy(W) for W in (*net.weights[:-1], margin.c.mid[None])]
@@ -222,7 +226,7 @@ class _Local:
         nothing = np.zeros(len(kinds))
         lam, rho, tau = np.ldexp(lam, by), np.ldexp(rho, by), np.ldexp(tau, by)
         mu = float(np.ldexp(m.mu, 2 * self.root.ball.exponent - self.margin_unit))
-        return short(Step(kinds, nothing, nothing, lam, rho, tau, nothing, mu, np.zeros(len(self.margin.x))))
+        return short(Step(kinds, nothing, nothing, lam, rho, tau, nothing, np.zeros(len(self.margin.x)), mu))
 
     def leaf(self, known: Intervals) -> Step:
         """f ≤ 0 and both ends of every neuron that was listed, scaled to the best multiple."""
@@ -239,7 +243,7 @@ class _Local:
         both[settled] = nu[1 + k :] - nu[1 : 1 + k]
         both, mu = np.ldexp(both, 2 * e - self.units), float(np.ldexp(nu[0], 2 * e - self.margin_unit))
         walls = np.zeros(len(self.margin.x))
-        return short(Step(self._kinds(branch), nothing, nothing, nothing, nothing, nothing, both, mu, walls))
+        return short(Step(self._kinds(branch), nothing, nothing, nothing, nothing, nothing, both, walls, mu))
 
     def _kinds(self, branch: Branch) -> NDArray[np.int8]:
         signs = np.concatenate(self.root.signs)

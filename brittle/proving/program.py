@@ -34,9 +34,8 @@ def rounded(values: Array | float) -> Array:
 
 def short(step: Step) -> Step:
     """The step with few digits."""
-    kinds, *multipliers, mu, walls = step
-    alpha, beta, lam, rho, tau, nu = map(rounded, multipliers)
-    return Step(kinds, alpha, beta, lam, rho, tau, nu, float(rounded(mu)), rounded(walls))
+    kinds, *multipliers, mu = step
+    return Step(kinds, *map(rounded, multipliers), float(rounded(mu)))
 
 
 def steps_of(programs: Sequence[Program]) -> Iterator[Step]:

@@ -5,7 +5,7 @@ what is known from then on. Lengths are in units of 2^e, margins in units of 2^t
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from brittle.certificates.saddle import Iterate, Saddle, Solved
 from brittle.certificates.scales import Array
 from brittle.proving.program import Line, Program, Unproved, short
 from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
-from proofcheck.network import Intervals, Network, Refused
+from proofcheck.network import Intervals, Refused
 from proofcheck.proof import CLOSE, NEVER, SPLIT, STEP
 
 TURNS = 12  # of solving and narrowing a branch
@@ -142,7 +142,9 @@ class _Local:
             now = Solved(saddle, saddle.solve(now.iterate, self.enough, rounds=4, steps=6))
             best = now if now.value > best.value else best
         if best.value < self.enough:
-            best = Solved(best.saddle, best.saddle.solve(best.iterate, self.enough, rounds=40, steps=30, tolerance=1e-9))
+            best = Solved(
+                best.saddle, best.saddle.solve(best.iterate, self.enough, rounds=40, steps=30, tolerance=1e-9)
+            )
         if best.value < self.enough and len(best.saddle.concave.rows) == 0:
             best = self._polyhedral(best)
         return best
@@ -199,8 +201,8 @@ class _Local:
         return int(self.places[free[looseness.argmax() if looseness.max() > 0 else near.argmin()]])
 
     def step(self, solved: Solved, known: Intervals) -> Step:
-        """The dual point in the network's units: a parabola of slope s at 0 and curvature κ under C·φ(z), C < 0, is what
-        λ = 2κ with β = 2s + |C|, or α = -2s - |C|, leaves of it once h is minimised away.
+        """The dual point in the network's units: a parabola of slope s at 0 and curvature κ under C·φ(z), C < 0, is
+        what λ = 2κ with β = 2s + |C|, or α = -2s - |C|, leaves of it once h is minimised away.
         """
         (e, top), count = self.units, len(known.low)
         mu, g, kappa = solved.iterate.multiplier, solved.iterate.slopes, solved.saddle.curvatures
@@ -220,4 +222,4 @@ class _Local:
         nu[self.places[off]] = np.ldexp(np.maximum(g[off], 0), 2 * e)
         nothing = np.zeros(count)
         walls = np.zeros(len(self.margin.x))
-        return Step(kinds, alpha, beta, lam, nothing, nothing, nu, float(np.ldexp(mu, 2 * e - top)), walls)
+        return Step(kinds, alpha, beta, lam, nothing, nothing, nu, walls, float(np.ldexp(mu, 2 * e - top)))
