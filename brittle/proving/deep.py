@@ -51,9 +51,14 @@ class DeepProver:
     def program(self, first: Step) -> Program:
         """From a step that needs no intervals."""
         known = self.margin.network.first_intervals(self.margin.z, self.margin.radius)
-        after = self.margin.after(first, known, narrow=True)
-        line = Line(STEP, first)
-        return (line,) if after is None else (line, *self._branch(after, _signs(after)))
+        nothing = np.zeros_like(first.alpha)
+        for step in (first, first._replace(alpha=nothing, beta=nothing, mu=0.0)):  # the second says little, but always
+            try:
+                after = self.margin.after(step, known, narrow=True)
+            except Refused:
+                continue
+            return (Line(STEP, step), *([] if after is None else self._branch(after, _signs(after))))
+        raise Unproved("no step is definite")
 
     def _branch(self, known: Intervals, base: NDArray[np.int8]) -> list[Line]:
         """The lines that leave no flip in a branch; `base` are signs at the root, whose constraints are forgotten."""
@@ -109,15 +114,16 @@ class DeepProver:
         count = 1
         while count < len(lines):
             now: Intervals | None = known
-            for line in lines[-count:]:
+            for place, line in enumerate(lines[-count:]):
                 assert now is not None
                 assert line.step is not None
+                before = now
                 try:
-                    now = self.margin.after(line.step, now, narrow=True)
+                    now = self.margin.after(line.step, before, narrow=True)
                 except Refused:
                     break
                 if now is None:
-                    return lines[-count:]
+                    return [*lines[-count:][:place], Line(self._code(line.step, before), line.step)]
             count *= 2
         return lines
 

@@ -27,6 +27,7 @@ from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Network as Checked
 from proofcheck.network import Refused
 from proofcheck.proof import CLOSE, MULTIPLIERS, BadInput, digest, read_data, read_network
+from proofcheck.proof import Proof as WrittenProof
 
 SHARES = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4, 1 - 1e-3, 0.99, 0.95, 0.8, 0.5, 0.25)  # of a radius, until one is proved
 SMALL = 1024  # hidden neurons of a network whose branches are looked at
@@ -70,20 +71,36 @@ class Proof:
     def arrays(self) -> dict[str, np.ndarray]:
         """As docs/proofs.md describes them."""
         rows = list(self.rows)
+        found = {
+            "network": np.frombuffer(digest(self.network.parameters), dtype=np.uint8),
+            "data": np.frombuffer(digest([self.X[rows], self.y[rows]]), dtype=np.uint8),
+            **self._claims(),
+        }
+        return found if self.box is None else {**found, "box": np.array(self.box)}
+
+    def checked(self, claim: int) -> bool:
+        """Whether the checker takes a claim as it will be written."""
+        N, d = self.network.parts[-1].stop, self.X.shape[1]
+        empty = {name: np.zeros((1, d if name == "walls" else N)) for name in MULTIPLIERS}
+        box = {} if self.box is None else {"box": np.array(self.box)}
+        written = WrittenProof(self.network, self.X, self.y, {**empty, **self._claims(), **box}, np.inf)
+        try:
+            return written.check(claim) == self.radii[claim]
+        except Refused:
+            return False
+
+    def _claims(self) -> dict[str, np.ndarray]:
         lines = [line for program in self.programs for line in program]
         numbers = np.cumsum([line.step is not None for line in lines]) - 1
         places = [line.neuron if line.step is None else number for line, number in zip(lines, numbers, strict=True)]
         program = np.array([(line.code, place) for line, place in zip(lines, places, strict=True)], dtype=np.int64)
-        found = {
-            "network": np.frombuffer(digest(self.network.parameters), dtype=np.uint8),
-            "data": np.frombuffer(digest([self.X[rows], self.y[rows]]), dtype=np.uint8),
-            "rows": np.array(rows, dtype=np.int64),
+        return {
+            "rows": np.array(self.rows, dtype=np.int64),
             "radii": np.array(self.radii, dtype=np.float64),
             "starts": np.cumsum([0, *map(len, self.programs)]),
             "program": program.reshape(-1, 2),
             **self._multipliers(list(steps_of(self.programs))),
         }
-        return found if self.box is None else {**found, "box": np.array(self.box)}
 
     def _multipliers(self, steps: list[Step]) -> dict[str, np.ndarray]:
         """Without arrays of zeros, and with one row for those that all steps share."""
@@ -158,9 +175,12 @@ class _Prover:
         for attempt, share in enumerate(SHARES):
             deadline = time.process_time() + self.seconds / 2**attempt
             try:
-                return radius * share, self._programs(row, radius * share, flip, deadline)
+                programs = self._programs(row, radius * share, flip, deadline)
             except Unproved:
                 continue
+            one = Proof(self.network, self.X, self.y, (row,), (radius * share,), tuple(programs), self.X, self.box)
+            if one.checked(0):
+                return radius * share, programs
         return None
 
     def _margins(self, row: int, radius: float) -> list[Margin]:
