@@ -12,6 +12,7 @@ from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
+from brittle.cli.proofs import Asked, ProofFile
 from brittle.common.errors import require, require_count, require_positive
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
     from torch import Generator
 
-    from brittle.auditing import Remedy
+    from brittle.auditing import Audit, Remedy
     from brittle.networks import Network
+    from brittle.proving import Proof
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None)
@@ -79,6 +81,7 @@ def run(
             "--summary", metavar="FILE", callback=file_to_write(), help="Add a summary in Markdown to this file."
         ),
     ] = None,
+    proof: ProofFile = None,
     keep: Keep = None,
     engine: EngineName = "local",
     jobs: Jobs = 1,
@@ -106,11 +109,14 @@ def run(
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
+    asked = Asked(proof, last and last.path, data and data.path, test)
+    proved = _proof(audits[-1], subjects[-1], asked)
     failure = outcome.failure(fail_below, judge)
     deliver(
         lambda: outcome.write_page(report),
         lambda: outcome.write_pictures(pictures),
         lambda: outcome.write_summary(summary, failure),
+        lambda: asked.write(proved),
         lambda: emit(outcome.content, json, outcome.table),
     )
     if failure is not None:
@@ -125,6 +131,21 @@ class Subject(NamedTuple):
     data: "Data"
     name: str
     rng: "Generator"
+
+
+def _proof(found: "Audit", subject: "Subject", asked: Asked) -> "Proof | None":
+    """Of the radii that were certified of the network itself."""
+    import torch
+
+    from brittle.auditing.sample import audited
+
+    weak, part = found.vulnerability, audited(subject.data, asked.test)
+    if asked.path is None or weak.certified is None:
+        return None
+    lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)
+    lower[weak.examples[weak.certified.rows]] = weak.certified.lower
+    flips[weak.examples[weak.free.rows]] = weak.perturbations.to(flips.dtype)
+    return asked.proof(subject.network, part, lower, flips)
 
 
 def _refuse(
