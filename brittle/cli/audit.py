@@ -109,7 +109,8 @@ def run(
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
-    asked = Asked(proof, last and last.path, data and data.path, test)
+    paths = (None if each is None else each.path for each in (last, data))
+    asked = Asked(proof, *paths, test=test)
     proved = _proof(audits[-1], subjects[-1], asked)
     failure = outcome.failure(fail_below, judge)
     deliver(

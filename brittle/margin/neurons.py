@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -36,7 +37,7 @@ class Neurons:
     @property
     def sizes(self) -> Tensor:
         """‖u_g‖ (G,)."""
-        return self.U.norm(dim=1)
+        return torch.linalg.vector_norm(self.U, dim=1)
 
     def take(self, chosen: Tensor) -> "Neurons":
         """Some of them."""
