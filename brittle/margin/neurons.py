@@ -36,7 +36,8 @@ class Neurons:
     @property
     def sizes(self) -> Tensor:
         """‖u_g‖ (G,)."""
-        return self.U.norm(dim=1)
+        sizes: Tensor = self.U.norm(dim=1)
+        return sizes
 
     def take(self, chosen: Tensor) -> "Neurons":
         """Some of them."""
