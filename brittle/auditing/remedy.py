@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs, gradient_work
+from brittle.auditing.sample import drawn
 from brittle.common.parts import check_fields
 from brittle.networks import Layered, Network, as_layered
 from brittle.settings import Data
@@ -23,14 +24,26 @@ TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
-    `frozen` says that it came as a module whose parameters are not to be trained.
+    `frozen` says why it is not to be trained, if it came as a module with frozen parameters, `part` that the data are
+    some of those that it was trained on.
     """
 
     network: Network
     data: Data
     basis: Tensor | None
     radius: float
-    frozen: bool = False
+    frozen: str = ""
+    part: bool = False
+
+    def fewer(self, count: int, rng: Generator) -> "Patient":
+        """With so many random examples, of every label its share, and as many held-out ones at most."""
+        data = self.data
+        if count >= len(data):
+            return self
+        some = data.take(drawn(data.y, count, rng))
+        if data.y_test is not None:
+            some = some.take_test(drawn(data.y_test, count, rng))
+        return replace(self, data=some, part=True)
 
     @property
     def layered(self) -> Layered:
@@ -53,8 +66,11 @@ class Patient:
 
     @property
     def in_span(self) -> bool:
-        """Whether it is trained on in coordinates of the data's span, where weights off it are gone."""
-        return has_normal_form(self.network) and self.network.free_first_layer
+        """Whether it is trained on in coordinates of the data's span, where weights off it are gone.
+
+        A part of the data spans less than all.
+        """
+        return not self.part and has_normal_form(self.network) and self.network.free_first_layer
 
     @property
     def projectable(self) -> bool:
@@ -101,9 +117,14 @@ class Remedy(ABC):
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does
     trains: ClassVar[bool] = True  # the network that it is given, or another start of it
+    reshapes: ClassVar[bool] = False  # whether it makes a network of other layers
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    def examples(self, patient: Patient, budget: Budget) -> int:
+        """How many of the training examples `apply` is to be given, for the work that the budget has left."""
+        return len(patient.data)
 
     @abstractmethod
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:

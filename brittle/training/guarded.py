@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -45,7 +46,9 @@ class Guarded(Regime):
     Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. Layers whose biases
     are all zero keep none unless `biases` is True; False trains none. The network is the last one on the way whose
     accuracy, on training and on held-out examples, is at most `lost_accuracy` below that at the start; where there is
-    none, it is the network as it was. With `kappa` those on the way that were asked for more do not count.
+    none, it is the network as it was. With `kappa` those on the way that were asked for more do not count. A dense
+    first layer is trained in coordinates of the examples' `span` and loses what it had off it, unless the examples are
+    only some of those that the network is for.
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(800), metadata=UNTIL)
@@ -61,6 +64,9 @@ class Guarded(Regime):
     )
     batch: int = field(default=128, metadata=BATCH)
     biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
+    span: bool = field(
+        default=True, metadata=option("Train in the examples' span, and drop the weights off it.", "--span/--no-span")
+    )
 
     @property
     def length(self) -> int:
@@ -75,7 +81,7 @@ class Guarded(Regime):
         rng = required(rng, f"{self.name} draws batches at random: give it a torch.Generator")
         some = network.accuracy(data.X, data.y) > 0
         require(some, f"the network misclassifies all {len(data)} examples: train it first, or look at the labels")
-        form = form_of(network, data, rng)
+        form = form_of(network, data, rng, self.span)
         return self.guarded(form, data, Batches(len(data), min(self.batch, len(data)), rng))
 
     @abstractmethod
@@ -145,9 +151,10 @@ class GuardedRun(Run):
     """
 
     objective: GuardedObjective
+    kind: ClassVar[type[GuardedObjective]] = GuardedObjective  # of the objective
 
     def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
-        super().__init__(GuardedObjective(form, data, regime.biases))
+        super().__init__(self.kind(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.length = regime.length
         self.growing = max(1, int(GROWING * self.length))

@@ -140,12 +140,14 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
         PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
 
 
-def treatment(name, radius):
+def treatment(name, radius, *proved):
+    proved_before, proved_after = proved or (None, None)
     data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0]))
     network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
     before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
     known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
-    return replace(known, name=name, applied=True, radius_after=radius)
+    proofs = {"proved_before": proved_before, "proved_after": proved_after}
+    return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
 
 def test_the_best_remedy_is_one_that_helps():
@@ -153,6 +155,31 @@ def test_the_best_remedy_is_one_that_helps():
     assert best(tried).name == "strong"
     assert best(tried[2:]) is None
     assert best((replace(tried[0], applied=False), *tried[1:])).name == "mild"
+
+
+def test_the_best_remedy_is_judged_by_what_is_proved():
+    loose, tight = treatment("loose", 3.0, 0.9, 0.8), treatment("tight", 1.4, 0.9, 1.2)
+    assert best((loose, tight)).name == "tight"  # the other proves less than before
+    assert best((loose,)) is None
+    assert best((treatment("unproved", 2.0), tight)).name == "tight"
+    assert best((treatment("nothing to compare", 2.0, 0.0, 0.5),)) is None
+
+
+def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
+    """A network for all of the data keeps the weights that some of them do not see."""
+    network, data = trained
+    patient = Patient(network, Data(data.X.repeat(200, 1), data.y.repeat(200)), data.truth.basis, 0.5)
+    remedy = PARTS["maximum-radius"](steps=20)
+    count = remedy.examples(patient, Budget(0.2))
+    assert 100 <= count < len(patient.data)
+    assert remedy.examples(patient, Budget(1e6)) == len(patient.data)
+    given = patient.fewer(count, rng)
+    assert given.part
+    assert len(given.data) == count
+    off = torch.eye(40, dtype=torch.float64) - data.truth.basis @ data.truth.basis.T
+    for patient, kept in ((given, True), (replace(given, part=False), False)):
+        W = remedy.apply(patient, rng, Budget(2.0)).W
+        assert ((W @ off).norm() > 1e-6 * W.norm()) == kept
 
 
 @dataclass(frozen=True)
