@@ -119,8 +119,18 @@ def test_what_is_left_when_time_is_up_is_proved_and_goes_on(tmp_path):
     later = proved(data, start=early.network, proof=proof, seconds=600.0)
     assert later.status is Ending.REACHED
     assert later.proved_gap <= 1e-6
+    again = proved(data, start=later.network, proof=later.proof, gap=1.1e-6)
+    assert again.rounds == 0
     assert early.normalised_margin <= later.upper
     assert later.normalised_margin <= early.upper
+
+
+def test_a_proof_of_other_data_is_not_gone_on_with():
+    found = largest(gaussian(6, 3, 0))
+    with pytest.raises(InputError, match="refused for these data"):
+        largest(gaussian(6, 3, 1), proof=found.proof)
+    with pytest.raises(InputError, match="biases=True, and biases=False"):
+        largest(gaussian(6, 3, 0), proof=found.proof, biases=False)
 
 
 def test_memory_is_bounded():

@@ -130,7 +130,8 @@ class Generation:
         """The trees of an earlier proof, searched on."""
         state = self._proved_by(state, dual)
         state, entering = self._proved(state, dual.lam, dual.trees)
-        return replace(state, columns=state.columns.joined(entering) if len(entering) else state.columns)
+        columns = state.columns.joined(entering) if len(entering) else state.columns
+        return replace(state, columns=columns, done=state.gap <= self.gap)
 
     def _distinct(self, state: State) -> State:
         """Without columns that are the same on the working set."""

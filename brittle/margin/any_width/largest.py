@@ -98,11 +98,20 @@ def largest(
     state = State(first_columns(examples, weights, chosen), chosen)
     state = generation.considered(state, Neurons.of(weights).nonzero())
     if proof is not None:
-        require(len(proof.lam) == len(data) and proof.biases == biases, "the proof is about other data or other biases")
+        _require_about(proof, data, biases, index)
         state = generation.resumed(state, read(proof, examples, index.numpy(), generation.threshold))
     state = generation.run(state)
     result = _result(state, generation, data, biases, index, gap)
     return replace(result, seconds=clock() - began)
+
+
+def _require_about(proof: MarginProof, data: Data, biases: bool, index: Tensor) -> None:
+    """A proof to go on with is right, and about these data."""
+    require(proof.biases == biases, f"the proof has biases={proof.biases}, and biases={biases} is asked for")
+    found = check(proof, data)
+    require(found.accepted, f"the proof to go on with is refused for these data: {found.reason}")
+    elsewhere = np.delete(proof.lam, index.numpy())
+    require(not elsewhere.any(), "the proof to go on with has multipliers on examples that are there twice")
 
 
 def _result(state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float) -> LargestMargin:
