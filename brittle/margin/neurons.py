@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 
@@ -37,12 +36,8 @@ class Neurons:
     @property
     def sizes(self) -> Tensor:
         """‖u_g‖ (G,)."""
-<<<<<<< HEAD
-        return torch.linalg.vector_norm(self.U, dim=1)
-=======
         sizes: Tensor = self.U.norm(dim=1)
         return sizes
->>>>>>> largest
 
     def take(self, chosen: Tensor) -> "Neurons":
         """Some of them."""
