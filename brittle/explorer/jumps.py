@@ -1,16 +1,18 @@
 """From points to a network at once, without watching the flow: each way is a button of the laboratory."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from brittle.explorer.clock import Clock
-from brittle.margin import KKTPoint, KKTResidual, follow, solve
+from brittle.margin import KKTPoint, KKTResidual, follow, largest, residual, solve
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 REMEMBERED = 8  # landings
+GAP = 1e-3  # that is proved of the largest margin
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,4 +66,20 @@ def kkt_point(start: Start, data: Data, clock: Clock, last: Landed | None, patie
     return Landed(point.network, data, point.residual, say, point)
 
 
-JUMPS: dict[str, tuple[str, Jump]] = {"kkt": ("Jump to the KKT point", kkt_point)}
+def largest_margin(start: Start, data: Data, clock: Clock, last: Landed | None, patient: bool) -> Landed | None:
+    """The KKT point of the largest margin over all widths, with its proof; who does not wait follows the last one."""
+    if not patient and last is not None:
+        return kkt_point(start, data, clock, last, patient)
+    found = largest(data, gap=GAP, seconds=clock.left, clock=time.thread_time)
+    point = solve(found.network, data, watch=clock)
+    network = point.network if point.normalised_margin >= found.normalised_margin * (1 - 1e-9) else found.network
+    measured = residual(network, data)
+    say = {"way": "largest", "status": found.status.value, "upper": found.upper}
+    say["share"] = measured.normalised_margin / found.upper
+    return Landed(network, data, measured, say, point if network is point.network else None)
+
+
+JUMPS: dict[str, tuple[str, Jump]] = {
+    "kkt": ("Jump to the KKT point", kkt_point),
+    "largest": ("Largest margin", largest_margin),
+}

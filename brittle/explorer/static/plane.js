@@ -133,7 +133,7 @@ export class Plane {
   // What is asked of the server
 
   body(parts) {
-    return { points: this.points, network: this.network ?? undefined, jump: this.mode === "kkt" ? this.jump : "none", direction: this.direction, parts: parts ?? ["grid", "radii", "universal", "kkt", "theorems"], ...this.given, ...this.view, aspect: this.aspect };
+    return { points: this.points, network: this.network ?? undefined, jump: this.mode === "kkt" ? this.jump : "none", direction: this.direction, parts: parts ?? ["grid", "radii", "universal", "kkt", "gap", "theorems"], ...this.given, ...this.view, aspect: this.aspect };
   }
 
   async load() {
@@ -153,7 +153,7 @@ export class Plane {
     const found = await ask("plane", { ...this.body(parts), ...further });
     this.took = performance.now() - asked;
     this.network = found.network;
-    this.found = { ...(parts ? this.found : {}), ...found, points };
+    this.found = { ...(parts ? this.found : {}), ...(parts?.includes("kkt") ? { gap: null } : {}), ...found, points };
     this.redraw();
     this.svg.dataset.updates = Number(this.svg.dataset.updates ?? 0) + 1;
     this.changed();
@@ -299,7 +299,8 @@ export class Plane {
   }
 
   async rest() {
-    if (!this.found?.behind) await this.update(["theorems"], { jump: "none" });
+    if (this.mode === "kkt" && this.jump === "largest") await this.update(); // what was followed need not be the largest any more
+    else if (!this.found?.behind) await this.update(["gap", "theorems"], { jump: "none" });
   }
 
   zoom(factor) {
@@ -364,7 +365,7 @@ export class Plane {
     }
     const keys = {
       x: () => this.relabel(), delete: () => this.remove(), backspace: () => this.remove(), escape: () => this.choose(-1),
-      k: () => this.jumpTo("kkt"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
+      k: () => this.jumpTo("kkt"), g: () => this.jumpTo("largest"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
       ",": () => this.frame > 0 && this.to(this.frame - 1), ".": () => this.frame + 1 < this.frames.length && this.to(this.frame + 1),
       "[": () => this.push(-0.05), "]": () => this.push(0.05),
     };
@@ -542,8 +543,9 @@ export class Plane {
       ["smallest", lower.length ? number(lower[0]) : "–", "smallest proved radius"],
       ["median", number(median), "median proved radius"],
       ["gamma", kkt ? number(kkt.normalised_margin) : "–", "normalised margin γ"],
+      ["share", this.found?.gap ? `≥ ${number(100 * this.found.gap.share, 3)} %` : "–", "of the largest margin"],
       ["residual", kkt ? number(kkt.stationarity, 3) : "–", "distance from a KKT point, ε"],
-      ["neurons", this.network ? this.network.v.length : "–", this.mode === "kkt" ? "neurons at the KKT point" : "neurons"],
+      ["neurons", this.network ? this.network.v.length : "–", "neurons"],
       ["wrong", wrong, "misclassified"],
     ];
     this.readout.replaceChildren(...items.map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words))));
