@@ -17,6 +17,7 @@ ORDER = [
     "margin",
     "certificates",
     "truth",
+    "proving",
     "theorems",
     "auditing",
     "experiments",

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -134,7 +133,7 @@ class _Examined(NamedTuple):
     network: Network
     data: Data
     held_out: bool  # whether the held-out examples are audited
-    frozen: bool  # whether no parameter of the module may be trained
+    frozen: str  # why the module is not to be trained, if so
 
 
 class _Auditor:
@@ -251,7 +250,7 @@ class _Auditor:
             self.cut.append("certificates")
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
-        return replace(weak, certified=before), treatments
+        return weak.proved(before), treatments
 
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))
