@@ -69,7 +69,7 @@ export function chart(svg, given) {
   svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
   svg.replaceChildren();
   const all = series.flatMap((each) => each.points).filter(([a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!logY || b > 0));
-  const left = 52, right = 12, top = title ? 26 : 12, bottom = 36;
+  const named = series.filter((each) => each.name), left = 52, right = 12, top = (title ? 26 : 12) + (named.length > 1 ? 16 : 0), bottom = 36;
   const range = (values, given) => {
     if (given) return given;
     let low = Math.min(...values), high = Math.max(...values);
@@ -87,7 +87,7 @@ export function chart(svg, given) {
   const line = colour("line"), quiet = colour("quiet"), ink = colour("ink");
   const text = (a, b, words, more = {}) => s("text", { x: a, y: b, "font-size": 11.5, fill: quiet, "font-family": "system-ui, sans-serif", ...more }, words);
   svg.append(s("rect", { width, height, fill: colour("paper") }));
-  if (title) svg.append(text(left, 15, title, { fill: ink, "font-size": 13, "font-weight": 600 }));
+  if (title) svg.append(text(width < 420 ? 12 : left, 15, title, { fill: ink, "font-size": width < 420 ? 12 : 13, "font-weight": 600 }));
   for (const value of ticks(x0, x1, 5)) {
     svg.append(s("line", { x1: px(value), x2: px(value), y1: top, y2: height - bottom, stroke: line, "stroke-width": 0.7 }));
     svg.append(text(px(value), height - bottom + 14, number(value, 3), { "text-anchor": "middle" }));
@@ -111,12 +111,11 @@ export function chart(svg, given) {
     if (good.length) svg.append(s("path", { d: "M" + good.map(([a, b]) => `${px(a).toFixed(2)} ${py(b).toFixed(2)}`).join("L"), fill: "none", stroke: each.colour, "stroke-width": each.width ?? 1.8, "stroke-dasharray": each.dash ?? null, "stroke-opacity": each.opacity ?? 1, "stroke-linejoin": "round" }));
     for (const [a, b] of each.dots ? good : []) svg.append(s("circle", { cx: px(a), cy: py(b), r: each.dots, fill: each.colour }));
   });
-  const named = series.filter((each) => each.name);
   if (named.length > 1) {
-    let at = left + 6;
+    let at = left;
     for (const each of named) {
-      svg.append(s("line", { x1: at, x2: at + 14, y1: top + 7, y2: top + 7, stroke: each.colour, "stroke-width": 2.4, "stroke-dasharray": each.dash ?? null }));
-      svg.append(text(at + 18, top + 11, each.name));
+      svg.append(s("line", { x1: at, x2: at + 14, y1: top - 9, y2: top - 9, stroke: each.colour, "stroke-width": 2.4, "stroke-dasharray": each.dash ?? null }));
+      svg.append(text(at + 18, top - 5, each.name));
       at += 30 + 6.1 * each.name.length;
     }
   }

@@ -113,7 +113,7 @@ export class Papers {
     const [count, steps] = known.margins.shape, values = (known.values ??= floats(known.margins));
     const flipped = new Set(known.intervals.filter(([, start, stop]) => start < c && (stop === null || c < stop)).map(([k]) => k));
     const series = Array.from({ length: count }, (_, k) => ({ points: Array.from({ length: steps }, (_, j) => [(known.reach * j) / (steps - 1), values[k * steps + j]]), colour: flipped.has(k) ? colour("universal") : colour("pos"), width: 1.3, opacity: 0.75 }));
-    chart(this.fan, { width: 720, height: 400, series, zero: true, x: { label: "size c of the perturbation, x − y c z" }, y: { label: "margin" }, title: `Every example along one direction (${known.direction})`, marks: [{ x: c, colour: colour("universal") }, ...(known.smallest === null ? [] : [{ x: known.smallest, colour: colour("flip"), dash: "4 4", label: "all are flipped", row: 0 }])] });
+    chart(this.fan, { width: 720, height: 400, series, zero: true, x: { label: "size c of the perturbation, x − y c z" }, y: { label: "margin" }, title: "Every example along one direction", marks: [{ x: c, colour: colour("universal") }, ...(known.smallest === null ? [] : [{ x: known.smallest, colour: colour("flip"), dash: "4 4", label: "all are flipped", row: 0 }])] });
     this.sizeInput.value = (1000 * c) / known.reach;
     document.getElementById("paper-size").textContent = number(c, 4);
     const right = known.considered.filter(Boolean).length;
