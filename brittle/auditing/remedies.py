@@ -33,7 +33,7 @@ FIRST_GRADIENTS = 12  # of every example, before the first of these steps
 PREPARING = 0.25  # of the work of a training, for what comes before its steps: where it is more, on fewer examples
 JUDGEMENTS = 12  # of all examples, that guard the accuracy
 FEWEST_EXAMPLES = 100  # to train on, of more
-SMALLEST_BATCH = 16
+SMALLEST_BATCH = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +210,7 @@ class TrainedOn(Remedy):
 
     Its schedule has `steps`, or as many as the budget affords, in smaller batches where that makes too few. Where
     distances of all pairs of examples are too dear, it is given some. What it makes is at most as much less accurate,
-    on training and held-out examples, as a remedy may be.
+    on training and held-out examples, as a remedy may be; half as much, if it sees only some of them.
     """
 
     first_gradients: ClassVar = 0  # of every example, before the first step
@@ -242,8 +242,8 @@ class TrainedOn(Remedy):
         enough = steps >= min(self.steps, FEWEST_STEPS)
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         budget.charge(preparing)
-        until, span = (Steps(steps), Deadline(budget.deadline)), not patient.part
-        regime = replace(self.regime, until=until, lost_accuracy=TOLERANCE, batch=batch, span=span)
+        until, lost = (Steps(steps), Deadline(budget.deadline)), TOLERANCE / 2 if patient.part else TOLERANCE
+        regime = replace(self.regime, until=until, lost_accuracy=lost, batch=batch, span=not patient.part)
         training = regime.train(patient.network, patient.data, rng)
         budget.charge(training.steps * self._step(patient, batch))
         require(training.status is not Ending.STALLED, f"refused: {training.message}")

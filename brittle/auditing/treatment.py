@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
-from brittle.auditing.costs import Costs
+from brittle.auditing.costs import Costs, judging_work
 from brittle.auditing.proofs import Certified, Subject
 from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
 from brittle.auditing.sample import median
@@ -106,6 +106,9 @@ def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budge
         treated = remedy.apply(given, rng, training).to(torch.float64)
         require(not budget.late, "the time was up before it was finished")
         after = judged_accuracy(treated, patient.data)
+        budget.charge(
+            judging_work(treated, len(patient.data) if patient.data.X_test is None else len(patient.data.test))
+        )
         fair = after >= before - TOLERANCE
         require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
         radii, flips = _measured(treated, audited, rng, budget)
