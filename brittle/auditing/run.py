@@ -17,13 +17,15 @@ from brittle.auditing.geometry import geometry
 from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
 from brittle.auditing.pieces import Crew, alone
-from brittle.auditing.plan import Plan, limit_work, theorem_work
+from brittle.auditing.plan import Plan, largest_margin_work, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import training_regime
-from brittle.auditing.remedies import PARTS, Patient, Remedy
+from brittle.auditing.remedies import PARTS
+from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.sample import audited, drawn, median
-from brittle.auditing.treatment import Case, Treatment, seeded, treat
-from brittle.auditing.verdict import weaknesses, written
+from brittle.auditing.ties import tied
+from brittle.auditing.treatment import Before, Case, Treatment, seeded, treat
+from brittle.auditing.verdict import off_subspace_cost, weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, attacked
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.progress import Progress, Watch, silent
@@ -122,11 +124,16 @@ def _started(network: Network, start: Network | None) -> Network:
     return network.to(torch.float64)
 
 
+def _strict(weak: Vulnerability) -> float | None:
+    """The median of strict flips where ties are closer."""
+    return None if weak.tied is None else weak.free.median
+
+
 class _Examined(NamedTuple):
     network: Network
     data: Data
     held_out: bool  # whether the held-out examples are audited
-    frozen: str  # why the module is not to be trained, "" where it may be
+    frozen: str  # why the module is not to be trained, if so
 
 
 class _Auditor:
@@ -144,13 +151,16 @@ class _Auditor:
         self._tell("training regime")
         instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
         regime = training_regime(instance)
+        if regime.share_of_largest_margin is not None:
+            self.budget.charge(largest_margin_work(self.data))
         self._tell("attacks")
         weak, some = self._vulnerability(shape.basis)
         reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
         self._tell("theorems")
         theorems = self._theorems(instance)
-        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
         bound = self._limit(weak, some)
+        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some, bound))
+        bound = None if bound is None else bound.proving(None if weak.certified is None else weak.certified.lower)
         tells = self._evidence(weak, some, bound)
         named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
@@ -187,6 +197,7 @@ class _Auditor:
             norm_of_examples=median(torch.linalg.vector_norm(some.X, dim=1)),
             gradient_step=found.gradient_step,
             free=found.free,
+            tied=tied(self.network, some, found.free, found.perturbations, self.rng, self.budget),
             on=found.on,
             off=found.off,
             universal=found.universal,
@@ -207,14 +218,21 @@ class _Auditor:
         return rows
 
     def _treat(
-        self, remedies: tuple[Remedy, ...], basis: Tensor | None, weak: Vulnerability, some: Data
+        self,
+        remedies: tuple[Remedy, ...],
+        basis: Tensor | None,
+        weak: Vulnerability,
+        some: Data,
+        bound: Limit | None,
     ) -> tuple[Case, ...]:
         """Every remedy, on all that the proofs do not need."""
-        patient, cases = Patient(self.network, self.data, basis, weak.free.median, self.frozen), []
+        patient, cases = Patient(self.network, self.data, basis, weak.kept.median, self.frozen), []
+        signs = Signs(None if bound is None else bound.share, off_subspace_cost(weak))
+        before = Before(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
-            cases.append(treat(remedy, patient, some, seeded(self.rng), self.budget.grant(work)))
+            cases.append(treat(remedy, patient, before, seeded(self.rng), self.budget.grant(work)))
             if self.budget.late:
                 self.cut.append(f"remedy {remedy.name}")
         return tuple(cases)
@@ -236,7 +254,7 @@ class _Auditor:
 
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))
-        return limit(self.data, some, weak.free.norms, None if weak.certified is None else weak.certified.lower)
+        return limit(self.data, some, weak.kept.norms)
 
     def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
         self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))

@@ -20,20 +20,26 @@ from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
 from brittle.training.stops import UNTIL, LogLoss, Stop
+from brittle.training.way import Waypoint
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
-FROZEN = "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
-PARTLY = "training here moves all parameters of a module; call its requires_grad_(True) if they all may be trained"
+SHOWN = 3  # names of parameters in a sentence
 
 
 def frozen(model: Model) -> str:
-    """Why a module is not to be trained, where some or all of its parameters say so of themselves; "" otherwise."""
-    named = dict(model.named_parameters()) if isinstance(model, nn.Module) else {}
-    held = [name for name, each in named.items() if not each.requires_grad]
-    if not held:
+    """Why a module is not to be trained as a whole, in a sentence: parameters are frozen; empty where none is."""
+    named = list(model.named_parameters()) if isinstance(model, nn.Module) else []
+    names = [name for name, parameter in named if not parameter.requires_grad]
+    if not names:
         return ""
-    return FROZEN if len(held) == len(named) else f"{held[0]} and {len(held) - 1} more are frozen: {PARTLY}"
+    if len(names) == len(named):
+        return "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return (
+        f"{len(names)} of {len(named)} parameters of the module are frozen ({shown}), and training would move all: "
+        "call requires_grad_(True) on them if they may be trained"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +51,7 @@ class Training(Result, Generic[Kind]):
     `gradient_evaluations` and `seconds` are what the run took, `path` its recorded moments. At its end: `log_loss`,
     the smallest `margin`, `normalised_margin` min q/‖θ‖^degree with degree 2 for two layers, `accuracy`, the
     `share_on_margin` of the examples, and the `norm` of all parameters. `robust_accuracy` is known to adversarial
-    training only.
+    training only, the `way`, networks met while more and more was asked for, to guarded training.
     """
 
     network: Kind
@@ -63,6 +69,7 @@ class Training(Result, Generic[Kind]):
     share_on_margin: float
     norm: float
     path: tuple[PathPoint, ...]
+    way: tuple[Waypoint, ...]
 
     @property
     def reached(self) -> bool:
@@ -127,8 +134,8 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
-        held = frozen(network)
-        require(not held, held)
+        reason = frozen(network)
+        require(not reason, reason)
         network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network
@@ -179,4 +186,5 @@ def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:
         share_on_margin=look.share_on_margin,
         norm=look.norm,
         path=tuple(record.points),
+        way=run.way(),
     )

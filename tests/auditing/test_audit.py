@@ -11,8 +11,10 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import PARTS, Patient, RadiusTraining, Remedy, TrainedOn
-from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.remedies import PARTS
+from brittle.auditing.remedy import Patient, Remedy, Signs
+from brittle.auditing.trained_on import RadiusTraining, TrainedOn
+from brittle.auditing.treatment import Before, Treatment, best
 from brittle.common.errors import InputError
 from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
@@ -139,8 +141,13 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
 
 
 def treatment(name, radius, *proved):
-    before, after = proved or (None, None)
-    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, before, after, 0, 9, 0.0, None)
+    proved_before, proved_after = proved or (None, None)
+    data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0]))
+    network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
+    before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
+    known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
+    proofs = {"proved_before": proved_before, "proved_after": proved_after}
+    return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
 
 def test_the_best_remedy_is_one_that_helps():

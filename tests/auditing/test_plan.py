@@ -16,7 +16,7 @@ from brittle.auditing.costs import Costs, largest, operations, spectrum
 from brittle.auditing.pieces import alone
 from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import Subject, certify
-from brittle.auditing.remedies import AdversarialTraining
+from brittle.auditing.trained_on import AdversarialTraining
 from brittle.common.errors import InputError
 from brittle.experiments.pieces import Crew
 from brittle.experiments.sweep import Engine, Local
