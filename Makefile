@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The real data sets that some tests use; those tests skip with a reason where the folder is absent.
 export BRITTLE_DATA ?= $(abspath ../shared/data)
 
-.PHONY: setup demo browser test test-processors lint types fuzz clean
+.PHONY: setup demo browser test test-processors lint types fuzz fuzz-short clean
 
 setup: $(READY)
 
@@ -47,8 +47,13 @@ test-processors: setup
 	    env OMP_NUM_THREADS=1 $$processor $(BIN)/python -m pytest $(WORKERS) || exit 1; \
 	done
 
+# A hundred thousand cases in chunks: what FUZZ holds is not done again, so that it may be interrupted at any time.
+FUZZ ?= out/fuzz
 fuzz: setup
-	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m benchmarks.fuzz --preset weekly --keep $(FUZZ)
+
+fuzz-short: setup
+	$(BIN)/python -m benchmarks.fuzz --preset two-minutes --keep $(FUZZ)
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -24,7 +24,8 @@ FIRST_GRADIENTS = 12  # of every example, before the first of these steps
 PREPARING = 0.25  # of the work of a training, for what comes before its steps: where it is more, on fewer examples
 JUDGEMENTS = 12  # of all examples, that guard the accuracy
 FEWEST_EXAMPLES = 100  # to train on, of more
-SMALLEST_BATCH = 16
+SMALLEST_BATCH = 8
+UNSEEN = 0.5  # of the accuracy that may be lost, where not all examples guard it
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class TrainedOn(Remedy):
         require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         budget.charge(preparing)
         until, span = (Steps(steps), Deadline(budget.deadline)), not patient.part
-        kept = replace(self.regime, kappa=self.kappa, lost_accuracy=self.lost_accuracy)
+        lost = self.lost_accuracy * (UNSEEN if patient.part else 1)
+        kept = replace(self.regime, kappa=self.kappa, lost_accuracy=lost)
         training = replace(kept, until=until, batch=batch, span=span).train(patient.network, patient.data, rng)
         budget.charge(training.steps * self._step(patient, batch))
         require(training.status is not Ending.STALLED, f"refused: {training.message}")

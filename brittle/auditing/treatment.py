@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
-from brittle.auditing.costs import Costs
+from brittle.auditing.costs import Costs, judging_work
 from brittle.auditing.curve import Curve, Ends, curve
 from brittle.auditing.forecast import Forecast, forecast
 from brittle.auditing.limit import share_of
@@ -187,6 +187,8 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         made = _made(remedy, given, rng, training)
         require(not budget.late, "the time was up before it was finished")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
+        judges = patient.data if patient.data.X_test is None else patient.data.test
+        budget.charge(judging_work(made.network, len(judges)))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
