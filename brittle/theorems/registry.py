@@ -8,8 +8,7 @@ from brittle.common import plugins
 from brittle.common.errors import InputError, require
 from brittle.common.plugins import THEOREMS as GROUP
 from brittle.theorems.base import Theorem
-
-PAPERS = ("vardi2022", "frei2023", "melamed2023", "wang2022")
+from brittle.theorems.papers import PAPERS
 
 
 def _all() -> dict[str, Theorem]:
