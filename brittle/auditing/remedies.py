@@ -35,6 +35,15 @@ class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
     `frozen` says that it came as a module whose parameters are not to be trained.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> patient = bt.auditing.Patient(network, data, basis=None, radius=1.0)
+        >>> patient.judged_accuracy
+        1.0
     """
 
     network: Network
@@ -78,7 +87,13 @@ class Patient:
 
 
 class Remedy(ABC):
-    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied."""
+    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.auditing.PARTS["remove-off-subspace"].explains
+        "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
+    """
 
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does

@@ -33,6 +33,14 @@ class Treatment(Result):
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, `proved_before` and
     `proved_after` medians of what is proved of the same examples, None where nothing was proved. `network` is what it
     made, None where not applied; it took `seconds`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> tried = bt.audit(network, data, budget=1, remedies=["robust-construction"]).remedies[0]
+        >>> tried.applied, tried.factor > 1
+        (True, True)
     """
 
     name: str

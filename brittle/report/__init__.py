@@ -1,5 +1,6 @@
 """What a person looks at."""
 
+from brittle.report import plot
 from brittle.report.audit_page import write_audit_page, write_audit_pictures
 from brittle.report.figures import write_figure
 from brittle.report.sandwich import draw_sandwich
@@ -7,6 +8,7 @@ from brittle.report.sweeps import write_csv, write_latex
 
 __all__ = [
     "draw_sandwich",
+    "plot",
     "write_audit_page",
     "write_audit_pictures",
     "write_csv",

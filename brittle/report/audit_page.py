@@ -37,14 +37,31 @@ class Picture:
 
 
 def write_audit_page(audit: Audit, network: Network, data: Data, path: str | Path, title: str) -> None:
-    """The page of an audit of this network on these data, as one file."""
+    """The page of an audit of this network on these data, as one file.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> bt.report.write_audit_page(found, found.model, found.data, "audit.html", "Orthogonal examples")
+    """
     page = audit_page(audit, network, data, title)
     with replacing(path) as stream:
         stream.write(page.encode())
 
 
 def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
-    """The page's pictures as files."""
+    """The page's pictures as files.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> bt.report.write_audit_pictures(found, found.model, found.data, Path("pictures"))
+        >>> sorted(path.name for path in Path("pictures").iterdir())
+        ['curves.png', 'radii.png', 'slice.png']
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for name, picture in audit_pictures(audit, network, data).items():
         save(picture.figure, folder / f"{name}.png")

@@ -48,7 +48,15 @@ def panels(columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 
 
 
 def save(figure: Figure, path: str | Path, dpi: int = 150) -> Path:
-    """PNG, SVG or PDF by the path's ending; written whole or not at all, without a date inside."""
+    """PNG, SVG or PDF by the path's ending; written whole or not at all, without a date inside.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> bt.plot.save(bt.plot.ray(network, data), "ray.svg").name
+        'ray.svg'
+    """
     path = Path(path)
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(path.suffix[1:])
     with house_style(), replacing(path) as stream:
