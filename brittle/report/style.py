@@ -1,5 +1,6 @@
 """One look for every picture: quiet axes, colours that survive colour blindness and grey print."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,10 +40,20 @@ def house_style() -> Iterator[None]:
         yield
 
 
+class Drawing(Figure):
+    """A figure that notebooks show, although it was drawn without pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        stream = io.BytesIO()
+        with house_style():
+            self.savefig(stream, format="png", dpi=100)
+        return stream.getvalue()
+
+
 def panels(columns: int = 1, rows: int = 1, width: float = 4.6, height: float = 3.4) -> tuple[Figure, list[Axes]]:
     """A figure with a row of panels, drawn without any global state."""
     with house_style():
-        figure = Figure(figsize=(width * columns, height * rows))
+        figure = Drawing(figsize=(width * columns, height * rows))
         axes = figure.subplots(rows, columns, squeeze=False)
     return figure, list(axes.flat)
 

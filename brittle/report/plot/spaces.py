@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require, require_count
 from brittle.report.boundary import draw_surface
-from brittle.report.style import house_style
+from brittle.report.style import Drawing, house_style
 
 ROOM = 0.3
 
@@ -33,7 +33,7 @@ def space(network: Model, data: Holder, *, grid: int = 31, elevation: float = 18
     with torch.no_grad():
         values = known.logits(points.to(known.dtype)).double().view(grid, grid, grid)
     with house_style():
-        figure = Figure(figsize=(5.4, 4.8))
+        figure = Drawing(figsize=(5.4, 4.8))
         panel = figure.add_subplot(projection="3d")
         draw_surface(panel, *(each.numpy() for each in axes), values.numpy(), data.X.numpy(), data.y.numpy())
         panel.view_init(elevation, azimuth)
