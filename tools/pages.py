@@ -21,6 +21,7 @@ BLOCK = re.compile(r"(?ms)^([ ]*)```(\w*)[^\n]*\n(.*?)^\1```[ ]*$|^<!-- (given):
 SKIPPED = re.compile(r"<!-- not run: ([^\n]*?) -->\s*\Z")
 PRINTS = re.compile(r"\s*prints\s*\Z")
 NUMBER = re.compile(r"[\d.]*\d(?:e[+-]?\d+)?")
+MADE = ("commands", "changelog", "contributing")  # by tools.generated, from what is among the others
 CLOSE = 0.05  # rounding steers adaptive steps, so that numbers agree nearly
 
 
@@ -64,7 +65,7 @@ def blocks(page: str) -> list[Block]:
 def pages() -> dict[str, Path]:
     """Everything that a reader may copy from, by its name."""
     files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    return {str(path.relative_to(ROOT)): path for path in files}
+    return {str(path.relative_to(ROOT)): path for path in files if path.stem not in MADE}
 
 
 @dataclass
