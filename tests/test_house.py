@@ -16,6 +16,7 @@ ORDER = [
     "training",
     "margin",
     "certificates",
+    "truth",
     "theorems",
     "auditing",
     "experiments",

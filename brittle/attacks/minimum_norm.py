@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.pieces import has_many_pieces
+from brittle.attacks.pieces import has_many_pieces, windows
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
 from brittle.common.errors import require_count, require_positive
@@ -44,9 +44,10 @@ class MinimumNorm(Attack[MinimumNormResult]):
     """Shortens the flip of the gradient ray, looks for a shorter one from `starts` - 1 other starts, and finishes it.
 
     The other starts take their gradient at the nearest examples of other labels and at random points around x, and
-    follow it for `descents` steps; in deep networks small steps downhill are tried too. No perturbation is longer than
-    the gradient ray's. `rounds` limits the finish, which ends by itself where a round gains less than `tolerance`, by
-    default 1e-9. In large networks, whose rays have many pieces, that is 1e-3 and rays are looked at in a few points.
+    follow it for `descents` steps; in deep networks small steps downhill are tried too, and the flip of a walk along
+    the boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish,
+    which ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have
+    many pieces, that is 1e-3 and rays are looked at in a few points.
 
     Examples:
         >>> import brittle as bt
@@ -81,11 +82,17 @@ class MinimumNorm(Attack[MinimumNormResult]):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
             search.start(probes, self.descents + 1)
         search.seek()
-        bound = search.shorten(self.rounds, self.tolerance or (HURRIED if has_many_pieces(target.network) else EQUAL))
+        bound = search.shorten(self.rounds, self._tolerance(target))
+        if self.starts > 1 and len(windows(target.network)) > 1:
+            other = search.along_boundary()
+            bound = search.take_shorter(other, bound, other.shorten(self.rounds, self._tolerance(target)))
         norms = search.norms
         stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
         perturbations, direction = search.perturbations()
         return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
+
+    def _tolerance(self, target: Target) -> float:
+        return self.tolerance or (HURRIED if has_many_pieces(target.network) else EQUAL)
 
     def _probes(self, target: Target, search: Search) -> Iterator[Tensor]:
         """Where the gradients of the further starts are taken, as perturbations (n, dim)."""

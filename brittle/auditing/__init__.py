@@ -2,10 +2,13 @@
 
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import gradient_work
+from brittle.auditing.curve import Curve, CurvePoint
+from brittle.auditing.forecast import Forecast
 from brittle.auditing.found import Audit
 from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import certifiable
-from brittle.auditing.remedies import PARTS, Patient, Remedy
+from brittle.auditing.remedies import PARTS
+from brittle.auditing.remedy import Made, Patient, Remedy, Signs
 from brittle.auditing.run import audit, planned
 from brittle.auditing.treatment import Treatment
 
@@ -13,9 +16,14 @@ __all__ = [
     "PARTS",
     "Audit",
     "Budget",
+    "Curve",
+    "CurvePoint",
+    "Forecast",
+    "Made",
     "Patient",
     "Plan",
     "Remedy",
+    "Signs",
     "Treatment",
     "audit",
     "certifiable",

@@ -4,6 +4,7 @@ The nominal machine is one core of a laptop. The constants were measured once an
 budget: a faster machine ends sooner and reaches the same verdict, a slower one later, up to the hard stop of `Budget`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from brittle.networks import Network, TwoLayer
@@ -82,10 +83,10 @@ def spectrum(rows: int, columns: int) -> float:
     return CALL + SINGULAR * max(rows, columns) * min(rows, columns) ** 2
 
 
-def largest_spectrum(rows: int, columns: int, work: float) -> int:
-    """The most rows, up to `rows`, whose spectrum takes no more than this work."""
+def largest(rows: int, cost: Callable[[int], float], work: float) -> int:
+    """The most rows, up to `rows` and one at least, whose cost, which grows with them, is no more than this work."""
     low, high = 1, rows
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if spectrum(middle, columns) <= work else (low, middle - 1)
+        low, high = (middle, high) if cost(middle) <= work else (low, middle - 1)
     return low

@@ -67,4 +67,5 @@ def alone(pieces: Sequence[Piece]) -> Iterator[Outcome]:
 
 def some(data: Data, rows: Tensor) -> Data:
     """These training examples, without the held-out ones: a piece takes nothing along that it does not need."""
-    return replace(data, X_test=None, y_test=None).take(rows)
+    truth = replace(data.truth, cluster_test=None)
+    return replace(data, X_test=None, y_test=None, truth=truth).take(rows)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from brittle.auditing.costs import BYTES, RATE, Costs, largest_spectrum, spectrum
+from brittle.auditing.costs import BYTES, RATE, Costs, largest, spectrum
 from brittle.auditing.geometry import MOST_PAIRED
 from brittle.common.result import Result
 from brittle.networks import Network
@@ -79,7 +79,8 @@ class Plan(Result):
         if whole <= GEOMETRY * budget:
             return len(data)
         work = GEOMETRY * budget - 8 * data.X.numel() / BYTES
-        return largest_spectrum(min(len(data), 4 * data.columns), data.columns, max(work, 0.02 * budget))
+        most = min(len(data), 4 * data.columns)
+        return largest(most, lambda rows: spectrum(rows, data.columns), max(work, 0.02 * budget))
 
 
 def limit_work(data: Data, examples: int) -> float:

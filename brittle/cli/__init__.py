@@ -20,6 +20,7 @@ COMMANDS = {
     "kkt": "Measure how far a network is from a KKT point, or solve for one.",
     "attack": "Find perturbations that flip a network.",
     "certify": "Prove how far every example is from flipping.",
+    "truth": "Make instances whose radii are proved; score attacks and verifiers on them.",
     "theorems": "List what the papers promise.",
     "check": "Check a theorem on its own instance, on yours, or all of them.",
     "cite": "Print BibTeX of brittle, of a paper, or of the paper behind a theorem.",

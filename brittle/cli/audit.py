@@ -17,7 +17,7 @@ from brittle.common.result import short
 if TYPE_CHECKING:
     from torch import Generator
 
-    from brittle.auditing import Audit, Remedy
+    from brittle.auditing import Audit, Remedy, Treatment
     from brittle.auditing.proofs import Certified
     from brittle.auditing.vulnerability import Radii
     from brittle.networks import Network
@@ -176,6 +176,7 @@ def _table(found: "Audit") -> Any:
     weak = found.vulnerability
     radii = {
         "shortest flip anywhere": weak.free,
+        "no class ahead from": weak.tied,
         "on the data's subspace": weak.on,
         "off it": weak.off,
         "one gradient step": weak.gradient_step,
@@ -202,15 +203,21 @@ def _interval(radii: "Radii | Certified") -> str:
 
 def _treatments(found: "Audit") -> Table:
     judge = found.remedies[0].judged_on if found.remedies else "training"
-    columns = ("remedy", "radius", "factor", "proved", f"{judge} accuracy")
+    columns = ("remedy", "radius", "factor", "expected", "proved", f"{judge} accuracy")
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for each in found.remedies:
         if each.applied:
             proved = (
                 f"{short(each.proved_before)} → {short(each.proved_after)}" if each.proved_after is not None else "-"
             )
-            numbers = (short(each.radius_after), f"{each.factor:.2f}", proved)
+            strict = "" if each.strict_after is None else f" (strict {short(each.strict_after)})"
+            numbers = (short(each.radius_after) + strict, f"{each.factor:.2f}", _expected(each), proved)
             table.add_row(each.name, *numbers, f"{each.accuracy_after:.1%}")
         else:
-            table.add_row(each.name, "-", "-", "-", each.reason)
+            table.add_row(each.name, "-", "-", _expected(each), "-", each.reason)
     return table
+
+
+def _expected(treatment: "Treatment") -> str:
+    said = treatment.forecast
+    return "-" if said is None else f"{said.low:.2f} to {said.high:.2f}"

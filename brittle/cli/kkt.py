@@ -13,11 +13,12 @@ from brittle.cli.options import JsonFile, Seed
 from brittle.common.errors import require
 
 if TYPE_CHECKING:
-    from brittle.networks import TwoLayer
+    from brittle.margin import DeepKKTResidual, KKTResidual
+    from brittle.networks import Layered
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
+HIDDEN = ("multipliers", "on_margin", "kinks", "slopes", "pairs")  # too long for a table
 
 
 @app.command(help="Measure how far a network is from a KKT point, or solve for one.")
@@ -44,13 +45,14 @@ def kkt(
 ) -> None:
     require(out is None or solve_for, "--out is given without --solve; there is no network to write")
     from brittle.margin import solve
-    from brittle.networks import as_two_layer
+    from brittle.networks import as_layered, as_two_layer
 
     given, data = loaded(network_file, data_file)
-    network = as_two_layer(given, f"{network_file.path}: a KKT point")
+    network = as_layered(given, f"{network_file.path}: a KKT point")
     if solve_for:
+        two = as_two_layer(network, f"{network_file.path}: a KKT point to solve for")
         with watching("kkt") as watch:
-            point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)
+            point = solve(two, data, biases=not without_biases, tolerance=tolerance, watch=watch)
         content = point.to_json()
         network = point.network
     else:
@@ -64,7 +66,7 @@ def kkt(
         raise typer.Exit(1)
 
 
-def _save(network: "TwoLayer", out: Path | None) -> None:
+def _save(network: "Layered", out: Path | None) -> None:
     from brittle.networks import save_network
 
     if out is not None:
@@ -72,16 +74,26 @@ def _save(network: "TwoLayer", out: Path | None) -> None:
         say(f"wrote {out}")
 
 
-def _measured(network: "TwoLayer", data: "Data", biases: bool, kinks: float, margins: float) -> dict[str, Any]:
+def _measured(network: "Layered", data: "Data", biases: bool, kinks: float, margins: float) -> dict[str, Any]:
     """The residual, and beside it the least over all multipliers: a lower bound that even margins off 1 may use."""
-    from brittle.margin import residual
-
     began = time.perf_counter()
-    found = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
-    least = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=math.inf)
+    found, least = (_residual(network, data, biases, kinks, allowed) for allowed in (margins, math.inf))
     return {
         **found.to_json(),
         "stationarity_any_multipliers": least.stationarity,
-        "neurons": network.width,
+        "neurons": sum(network.widths),
         "seconds": time.perf_counter() - began,
     }
+
+
+def _residual(
+    network: "Layered", data: "Data", biases: bool, kinks: float, margins: float
+) -> "KKTResidual | DeepKKTResidual":
+    """With two layers and one output the slopes at kinks are the best of all; beyond, the best that were found."""
+    from brittle.margin import deep_residual, residual
+    from brittle.networks import as_two_layer
+
+    if network.depth == 2 and network.classes == 1:
+        two = as_two_layer(network, "a KKT point")
+        return residual(two, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
+    return deep_residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 
-WORKING_BYTES = 256 * 2**20
+WORKING_BYTES = 16 * 2**20  # larger pieces of memory go back to the kernel after every use, and it clears them anew
 UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was added up
 
 

@@ -25,6 +25,7 @@ from brittle.training.stops import (
     parse_stop,
     parse_stops,
 )
+from brittle.training.way import Waypoint
 
 PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD))
 
@@ -53,6 +54,7 @@ __all__ = [
     "Stop",
     "Time",
     "Training",
+    "Waypoint",
     "parse_stop",
     "parse_stops",
 ]

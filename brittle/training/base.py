@@ -20,6 +20,7 @@ from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
 from brittle.training.stops import UNTIL, LogLoss, Stop
+from brittle.training.way import Waypoint
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
@@ -41,7 +42,7 @@ class Training(Result, Generic[Kind]):
     `gradient_evaluations` and `seconds` are what the run took, `path` its recorded moments. At its end: `log_loss`,
     the smallest `margin`, `normalised_margin` min q/‖θ‖^degree with degree 2 for two layers, `accuracy`, the
     `share_on_margin` of the examples, and the `norm` of all parameters. `robust_accuracy` is known to adversarial
-    training only.
+    training only, the `way`, networks met while more and more was asked for, to guarded training.
 
     Examples:
         >>> import torch
@@ -68,6 +69,7 @@ class Training(Result, Generic[Kind]):
     share_on_margin: float
     norm: float
     path: tuple[PathPoint, ...]
+    way: tuple[Waypoint, ...]
 
     @property
     def reached(self) -> bool:
@@ -195,4 +197,5 @@ def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:
         share_on_margin=look.share_on_margin,
         norm=look.norm,
         path=tuple(record.points),
+        way=run.way(),
     )

@@ -15,8 +15,9 @@ from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
 from brittle.geometry import into_ball, unit_rows
 from brittle.settings.base import Data
+from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import Guarded, GuardedRun, attainable
+from brittle.training.guarded import Guarded, GuardedRun
 from brittle.training.normal_form import Form
 from brittle.training.objective import margins_of
 
@@ -61,7 +62,7 @@ class LimitedRun(GuardedRun):
 
     def __init__(self, form: Form, data: Data, regime: LimitedPGD, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
-        self.limits, _ = attainable(self.objective)
+        self.limits, _ = attainable(self.objective.X, self.objective.y)
         self.unit = float(self.limits.median()) * form.slope
 
     def share(self, rows: Tensor) -> float:

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from brittle.geometry import into_ball
 from brittle.settings.base import Data
+from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun, attainable
+from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun
 from brittle.training.normal_form import Form
 
 CUT = 3.0  # longest δ, in ρ
@@ -61,7 +62,7 @@ class Boundary:
 
     @classmethod
     def of(cls, objective: GuardedObjective) -> "Boundary":
-        limits, rivals = attainable(objective)
+        limits, rivals = attainable(objective.X, objective.y)
         return cls(objective, limits, 0.5 * (objective.X[rivals] - objective.X))
 
     def at(self, theta: Tensor, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:

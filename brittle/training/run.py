@@ -21,6 +21,7 @@ from brittle.common.threads import one_torch_thread
 from brittle.networks.base import Network
 from brittle.training.objective import Objective
 from brittle.training.stops import Look, Stop
+from brittle.training.way import Waypoint
 
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 MOST_BETWEEN_CHECKPOINTS = 60.0  # seconds
@@ -121,6 +122,10 @@ class Run(ABC):
 
     def network(self) -> Network:
         return self.objective.network(self.theta)
+
+    def way(self) -> tuple[Waypoint, ...]:
+        """The networks on the way that can be chosen from."""
+        return ()
 
     def look(self, recorded: bool) -> Look:
         return Look(

@@ -8,7 +8,8 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import AdversarialTraining, Patient, RadiusTraining, Trades
+from brittle.auditing.remedy import Patient
+from brittle.auditing.trained_on import AdversarialTraining, RadiusTraining, Trades
 from brittle.auditing.verdict import written
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, PyTorch
@@ -57,7 +58,7 @@ def test_without_held_out_examples_the_training_examples_judge(subject):
     (treatment,) = found.remedies
     assert (treatment.applied, treatment.judged_on) == (True, "training")
     assert treatment.accuracy_after == treatment.network.accuracy(data.X, data.y)
-    better = replace(treatment, radius_after=2 * treatment.radius_before)
+    better = replace(treatment, radius_after=2 * treatment.radius_before, proved_after=None)
     assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], partial=False)
 
 
@@ -88,6 +89,9 @@ def test_what_cannot_be_afforded_costs_nothing(remedy, subject):
     network, data = subject
     many = Data(data.X.repeat(2000, 1), data.y.repeat(2000))
     budget = Budget(0.05)
+    patient = Patient(network, many, None, 1.0)
     with pytest.raises(InputError, match="the budget affords 0 of its 800 steps"):
-        remedy.apply(Patient(network, many, None, 1.0), torch.Generator(), budget)
+        remedy.apply(patient, torch.Generator(), budget)
+    with pytest.raises(InputError, match=r"the budget affords training on .* examples: too few to say anything"):
+        remedy.examples(patient, Budget(1e-6))
     assert budget.spent == 0

@@ -27,7 +27,7 @@ def radii(*norms: float, count: int | None = None) -> Radii:
 
 
 def weak(free: Radii, on: Radii | None = None, certified: Certified | None = None) -> Vulnerability:
-    return Vulnerability(torch.arange(5), False, 50, 10.0, free, free, on, None, (), certified, torch.zeros(5, 2))
+    return Vulnerability(torch.arange(5), False, 50, 10.0, free, free, None, on, None, (), certified, torch.zeros(5, 2))
 
 
 def test_a_proof_of_some_examples_is_set_beside_their_flips():

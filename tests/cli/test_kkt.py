@@ -8,7 +8,7 @@ import torch
 from brittle.cli import main
 from brittle.networks import TwoLayer, load_network, save_network
 from brittle.settings import save_data
-from tests.margin.reference import closed_form, fitted, gaussian, smaller_norm
+from tests.margin.reference import chains, closed_form, fitted, gaussian, smaller_norm
 
 KEYS = {
     "stationarity",
@@ -96,3 +96,15 @@ def test_mistakes_end_in_one_line(files, capsys, arguments, line):
     assert seen.out == ""
     assert seen.err.count("\n") == 1
     assert line in seen.err
+
+
+def test_deep_networks_and_several_classes_are_measured(files, capsys):
+    network, data = chains(6, 3)
+    save_network(network, "deep.pt")
+    save_data(data, "orthogonal.npz")
+    content = run(capsys, "deep.pt", "--data", "orthogonal.npz", "--without-biases")
+    assert content.keys() >= KEYS
+    assert max(content["stationarity"], content["complementarity"], content["balance"]) < 1e-9
+    assert content["neurons"] == 4
+    assert main(["kkt", "deep.pt", "--data", "orthogonal.npz", "--solve"]) == 2
+    assert "needs a two-layer network with one output; it has 3 layers" in capsys.readouterr().err
