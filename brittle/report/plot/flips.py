@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
@@ -36,7 +37,11 @@ def flips(data: Data, found: AttackResult, rows: Sequence[int] | None = None) ->
     for column, row in enumerate(chosen):
         x, flip = data.X[row], found.perturbations[row]
         reach = float(flip.abs().max()) or 1.0
-        looks = ({"cmap": "gray"}, {"cmap": "RdBu", "vmin": -reach, "vmax": reach}, {"cmap": "gray"})
+        looks: tuple[dict[str, Any], ...] = (
+            {"cmap": "gray"},
+            {"cmap": "RdBu", "vmin": -reach, "vmax": reach},
+            {"cmap": "gray"},
+        )
         for line, (values, look) in enumerate(zip((x, flip, x + flip), looks, strict=True)):
             panel = axes[line * len(chosen) + column]
             panel.imshow(_picture(values, image).numpy(), **look)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import torch
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from torch import Tensor
 
@@ -58,14 +59,16 @@ class Movement(Result):
 
 def _sized(network: Layered) -> Tensor:
     """Weights of the first layer, each times the length of what comes out of it."""
-    return network.weights[0] * network.weights[1].norm(dim=0)[:, None]
+    sizes: Tensor = network.weights[1].norm(dim=0)
+    return network.weights[0] * sizes[:, None]
 
 
 def _two(X: Tensor) -> Tensor:
     """The coordinates themselves where there are two, otherwise those in which the examples are longest."""
     if X.shape[1] <= 2:
         return torch.eye(X.shape[1], 2, dtype=torch.float64)
-    return torch.linalg.svd(X, full_matrices=False).Vh[:2].T.contiguous()
+    directions: Tensor = torch.linalg.svd(X, full_matrices=False).Vh
+    return directions[:2].T.contiguous()
 
 
 def neurons(network: Network, data: Data, start: Network | None = None) -> Figure:
@@ -82,19 +85,16 @@ def neurons(network: Network, data: Data, start: Network | None = None) -> Figur
         >>> figure = bt.plot.neurons(trained, data)
     """
     moved = Movement.of(network, data, start)
-    figure, axes = panels(columns=2, width=4.4, height=4.4)
+    figure, (before, after) = panels(columns=2, width=4.4, height=4.4)
     strongest = moved.after.norm(dim=1).argsort(descending=True)[:MOST]
     colours = [COLOURS[{1: 0, -1: 1}.get(int(sign), 6)] for sign in moved.signs[strongest]]
-    for place, points, name, share in zip(
-        axes, (moved.before, moved.after), ("before", "after"), moved.shown, strict=True
-    ):
-        if name == "after":
-            for old, new, colour in zip(moved.before[strongest], moved.after[strongest], colours, strict=True):
-                place.plot(*torch.stack([old, new], 1), color=colour, linewidth=0.5, alpha=0.35)
-        place.scatter(*points[strongest].T, s=12, c=colours, zorder=3)
-        place.axhline(0, color="black", linewidth=0.5)
-        place.axvline(0, color="black", linewidth=0.5)
-        words = f"{name} training" + (f" ({share:.0%} of the neurons' squared length)" if len(moved.axes) > 2 else "")
-        place.set_title(words, fontsize="small")
-        place.set(aspect="equal", xlabel="first direction", ylabel="second direction")
+    ways = torch.stack([moved.before, moved.after], 1)[strongest].numpy()
+    after.add_collection(LineCollection(list(ways), colors=colours, linewidths=0.5, alpha=0.35))
+    for axes, place, name in ((before, 0, "before"), (after, 1, "after")):
+        axes.scatter(ways[:, place, 0], ways[:, place, 1], s=12, c=colours, zorder=3)
+        axes.axhline(0, color="black", linewidth=0.5)
+        axes.axvline(0, color="black", linewidth=0.5)
+        share = f" ({moved.shown[place]:.0%} of the neurons' squared length)" if len(moved.axes) > 2 else ""
+        axes.set_title(f"{name} training{share}", fontsize="small")
+        axes.set(aspect="equal", xlabel="first direction", ylabel="second direction")
     return figure

@@ -35,6 +35,7 @@ def space(network: Model, data: Holder, *, grid: int = 31, elevation: float = 18
     with house_style():
         figure = Drawing(figsize=(5.4, 4.8))
         panel = figure.add_subplot(projection="3d")
-        draw_surface(panel, *(each.numpy() for each in axes), values.numpy(), data.X.numpy(), data.y.numpy())
+        x, y, z = (each.numpy() for each in axes)
+        draw_surface(panel, x, y, z, values.numpy(), data.X.numpy(), data.y.numpy())
         panel.view_init(elevation, azimuth)
     return figure
