@@ -51,7 +51,16 @@ def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tens
 
 
 def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
-    """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one."""
+    """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> W, one = torch.tensor([[1.0], [-1.0]]).double(), torch.ones(1).double()
+        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2).double(), torch.ones(2).double(), torch.tensor(-1.0).double())
+        >>> bt.attacks.sooner_flip(absolute, 3 * one[None], one, -one[None], 9 * one).tolist()
+        [2.0]
+    """
     if not has_many_pieces(network):
         return first_flip_of_right(network, X, y, directions, limits)
     return _first(network, X, y, directions, limits, _seen_within)

@@ -4,23 +4,22 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import torch
 from torch import Generator
 
 from brittle.auditing.budget import Budget
+from brittle.auditing.cluster_labels import ClusterLabels
 from brittle.auditing.costs import RATE
 from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.auditing.remedy import Patient, Remedy, Signs
-from brittle.auditing.trained_on import AdversarialTraining, RadiusTraining, Trades
+from brittle.auditing.trained_again import EVALUATIONS, divided_start, fitted
+from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
 from brittle.common.ending import Ending
 from brittle.common.errors import InputError, require, require_positive, required
 from brittle.common.parts import by_name, option
-from brittle.networks import Layered, Network, clustered, nearly_orthogonal, redrawn
-from brittle.training import Descent, Flow, Logistic, LogLoss, Steps, Training
+from brittle.networks import Network, clustered, nearly_orthogonal
+from brittle.training import Descent, Flow, Logistic, LogLoss, Steps
 
 SMALLEST_RATE = 1e-6
-SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same loss
-EVALUATIONS = 3  # of a gradient in one step of gradient flow
 NEARLY = 0.03  # how far a forecast that is exact but for the attacks may be off
 
 
@@ -58,7 +57,7 @@ class SmallerInitialisation(Remedy):
         until = (LogLoss(patient.log_loss), *budget.stops(EVALUATIONS * patient.gradient_work))
         training = Flow(until=until, loss=Logistic()).train(start, patient.data)
         budget.charge(training.gradient_evaluations * patient.gradient_work)
-        return _fitted(patient, training)
+        return fitted(patient, training)
 
 
 @dataclass(frozen=True)
@@ -98,6 +97,7 @@ class RobustConstruction(Remedy):
     name: ClassVar = "robust-construction"
     explains: ClassVar = "one neuron for each example or cluster, with a proved radius"
     trains: ClassVar = False
+    reshapes: ClassVar = True
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data = patient.data
@@ -117,24 +117,10 @@ PARTS = by_name(
         SmallerInitialisation,
         WeightDecay,
         RobustConstruction,
+        ClusterLabels,
         AdversarialTraining,
         Trades,
         RadiusTraining,
+        LipschitzLayers,
     )
 )
-
-
-def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
-    """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
-    start = (network.start or redrawn(network, rng)).to(torch.float64)
-    first, *others = start.layers
-    weight, bias = first.parameters
-    return start.with_layers([first.with_parameters(weight / factor, bias), *others])
-
-
-def _fitted(patient: Patient, training: Training[Network]) -> Network:
-    """What reached the loss of the network that it is compared with."""
-    wanted = max(patient.own_log_loss, patient.log_loss)
-    short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"
-    require(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
-    return training.network

@@ -24,8 +24,8 @@ TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 class Patient:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
-    `frozen` says that it came as a module whose parameters are not to be trained, `part` that the data are some of
-    those that it was trained on.
+    `frozen` says why it is not to be trained, if it came as a module with frozen parameters, `part` that the data are
+    some of those that it was trained on.
 
     Examples:
         >>> import brittle as bt
@@ -40,7 +40,7 @@ class Patient:
     data: Data
     basis: Tensor | None
     radius: float
-    frozen: bool = False
+    frozen: str = ""
     part: bool = False
 
     def fewer(self, count: int, rng: Generator) -> "Patient":
@@ -144,6 +144,7 @@ class Remedy(ABC):
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does
     trains: ClassVar[bool] = True  # the network that it is given, or another start of it
+    reshapes: ClassVar[bool] = False  # whether it makes a network of other layers
 
     def __post_init__(self) -> None:
         check_fields(self)

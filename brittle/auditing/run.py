@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -18,7 +17,7 @@ from brittle.auditing.geometry import geometry
 from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
 from brittle.auditing.pieces import Crew, alone
-from brittle.auditing.plan import Plan, limit_work, theorem_work
+from brittle.auditing.plan import Plan, largest_margin_work, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import training_regime
 from brittle.auditing.remedies import PARTS
@@ -150,7 +149,7 @@ class _Examined(NamedTuple):
     network: Network
     data: Data
     held_out: bool  # whether the held-out examples are audited
-    frozen: bool  # whether no parameter of the module may be trained
+    frozen: str  # why the module is not to be trained, if so
 
 
 class _Auditor:
@@ -168,6 +167,8 @@ class _Auditor:
         self._tell("training regime")
         instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
         regime = training_regime(instance)
+        if regime.share_of_largest_margin is not None:
+            self.budget.charge(largest_margin_work(self.data))
         self._tell("attacks")
         weak, some = self._vulnerability(shape.basis)
         reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
@@ -265,7 +266,7 @@ class _Auditor:
             self.cut.append("certificates")
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
-        return replace(weak, certified=before), treatments
+        return weak.proved(before), treatments
 
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))

@@ -14,10 +14,11 @@ from brittle.common.ending import Ending
 from brittle.common.errors import require, require_between, require_count, require_positive
 from brittle.common.parts import option
 from brittle.networks import Network
-from brittle.training import LimitedPGD, MaximumRadius, Steps
+from brittle.training import LimitedPGD, LipschitzMargin, MaximumRadius, Steps
 from brittle.training.guarded import Guarded
 
 FEWEST_STEPS = 100  # of training on that say something about it
+LIPSCHITZ_GRADIENTS = 2  # of a step for the margin over the layers' norms, the norms included
 BOUNDARY_GRADIENTS = 6  # of a step for the radius: to the boundary, there, in the parameters, and now and then more
 FIRST_GRADIENTS = 12  # of every example, before the first of these steps
 PREPARING = 0.25  # of the work of a training, for what comes before its steps: where it is more, on fewer examples
@@ -173,3 +174,22 @@ class RadiusTraining(TrainedOn):
     @property
     def gradients(self) -> int:
         return BOUNDARY_GRADIENTS
+
+
+@dataclass(frozen=True)
+class LipschitzLayers(TrainedOn):
+    """Goes on with training with layers of norm 1, for the radius that this proves (`training.LipschitzMargin`)."""
+
+    name: ClassVar = "lipschitz-layers"
+    explains: ClassVar = "trained on for margins that layers of norm 1 turn into proved radii"
+    reaches: ClassVar = (0.4, 0.9)
+
+    target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
+
+    @property
+    def regime(self) -> Guarded:
+        return LipschitzMargin(target=self.target)
+
+    @property
+    def gradients(self) -> int:
+        return LIPSCHITZ_GRADIENTS

@@ -7,7 +7,7 @@ from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
-from brittle.auditing.regime import TrainingRegime
+from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
 from brittle.auditing.treatment import HELPS, Treatment, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
@@ -43,15 +43,26 @@ def weaknesses(
     limit: Limit | None,
 ) -> list[str]:
     """Each in one sentence: what lies in the data first, then in training, and last what most trained networks have."""
-    found = (
-        _doubtful_labels(tells),
-        _off_subspace(shape, weak, reasons),
-        _stopped_early(tells, regime),
-        _lazy(regime, weak),
-        "" if little_is_left(limit) else _universal(weak, tells),
-        _kkt(regime),
-    )
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in causes(shape, regime, weak, reasons, tells, limit).values() if sentence]
+
+
+def causes(
+    shape: Geometry,
+    regime: TrainingRegime,
+    weak: Vulnerability,
+    reasons: Explanation,
+    tells: Evidence,
+    limit: Limit | None,
+) -> dict[str, str]:
+    """The sentence of every mechanism by its name, empty where it is none here."""
+    return {
+        "doubtful labels": _doubtful_labels(tells),
+        "off-subspace weights": _off_subspace(shape, weak, reasons),
+        "stopped early": _stopped_early(tells, regime),
+        "lazy training": _lazy(regime, weak),
+        "one direction": "" if little_is_left(limit) else _universal(weak, tells),
+        "KKT point": _kkt(regime),
+    }
 
 
 def little_is_left(limit: Limit | None) -> bool:
@@ -94,7 +105,9 @@ def _lazy(regime: TrainingRegime, weak: Vulnerability) -> str:
 def _kkt(regime: TrainingRegime) -> str:
     if regime.name != "kkt":
         return ""
-    return "The network is at a KKT point of the max-margin problem, which one direction is known to flip."
+    share = regime.share_of_largest_margin
+    proved = "" if share is None else f" {of_largest(share)}"
+    return f"The network is at a KKT point of the max-margin problem, which one direction is known to flip.{proved}"
 
 
 def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:

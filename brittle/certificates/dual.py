@@ -57,6 +57,8 @@ class Dual(Certificate):
             return model.ball, enclosure
         enough = 0.5 * model.reach**2 * 1.001
         start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        if (radius := start.proven_radius) >= model.ball:  # nothing is left to attack or to improve
+            return radius, enclosure
         enclosure = margin.attacked(enclosure, start.point)
         solved = self._improve(start, margin.ball(enclosure), enough)
         return solved.proven_radius, margin.attacked(enclosure, solved.point)

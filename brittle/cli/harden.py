@@ -48,6 +48,8 @@ def run(
     subject, examined = loaded(network, data)
     require_format(subject, out)
     form = require_form(network.path, subject, out)
+    fits = form is None or not remedy.reshapes
+    require(fits, f"{called(remedy)} makes other layers than {network.path} has: choose --out FILE.onnx or FILE.npz")
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     require(len(found.remedies) > 0, f"--budget is {budget:g}; time ran out before the remedy: give it more")

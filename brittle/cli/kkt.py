@@ -1,4 +1,4 @@
-"""brittle kkt: how far a network is from a KKT point of the max-margin problem, and the KKT point itself."""
+"""brittle kkt: how far a network is from a KKT point of the max-margin problem, the KKT point, the largest margin."""
 
 import math
 import time
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import DataOption, NetworkArgument, NetworkOut, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed
-from brittle.common.errors import require
+from brittle.cli.margins import Search, largest_margin, share_of_largest
+from brittle.cli.models import DataOption, NetworkFile, NetworkOut, loaded, with_networks
+from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write
+from brittle.common.errors import require, required
+from brittle.common.paths import NETWORKS, PROGRAMS
 
 if TYPE_CHECKING:
     from brittle.margin import DeepKKTResidual, KKTResidual
@@ -21,11 +23,16 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HIDDEN = ("multipliers", "on_margin", "kinks", "slopes", "pairs")  # too long for a table
 
 
-@app.command(help="Measure how far a network is from a KKT point, or solve for one.")
+@app.command(help="Measure how far a network is from a KKT point, solve for one, or for the largest margin of all.")
 @with_networks
 def kkt(
-    network_file: NetworkArgument,
     data_file: DataOption,
+    network_file: Annotated[
+        NetworkFile | None,
+        typer.Argument(
+            metavar="[NETWORK]", help=f"Network: {', '.join((*NETWORKS, *PROGRAMS))}; --largest needs none."
+        ),
+    ] = None,
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
     ] = False,
@@ -40,13 +47,39 @@ def kkt(
         float, typer.Option(metavar="NUMBER", min=0, help="A multiplier needs q ≤ (1 + this) min q; inf for all.")
     ] = 1e-6,
     tolerance: Annotated[float, typer.Option(metavar="NUMBER", help="What --solve has to reach.")] = 1e-9,
+    largest: Annotated[
+        bool, typer.Option("--largest", help="Search for the largest margin over all widths, and prove it.")
+    ] = False,
+    gap: Annotated[float, typer.Option(metavar="NUMBER", help="What --largest has to prove: upper/γ - 1.")] = 1e-6,
+    seconds: Annotated[float, typer.Option(metavar="NUMBER", help="How long --largest may take.")] = 60.0,
+    proof: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(".npz"),
+            help="Where --largest writes its proof.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="A proof that --largest goes on with.")] = None,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    require(out is None or solve_for, "--out is given without --solve; there is no network to write")
+    require(
+        out is None or solve_for or largest, "--out is given without --solve or --largest; there is nothing to write"
+    )
+    require(
+        largest or (proof is None and resume is None), "--proof and --resume belong to --largest, which is not given"
+    )
+    require(not (largest and solve_for), "--solve and --largest are both given; name one")
+    if largest:
+        search = Search(not without_biases, gap, seconds, seed, out, proof, resume)
+        largest_margin(network_file, data_file, search, json_file)
+        return
     from brittle.margin import solve
     from brittle.networks import as_layered, as_two_layer
 
+    network_file = required(network_file, "no network is given; only --largest needs none")
     given, data = loaded(network_file, data_file)
     network = as_layered(given, f"{network_file.path}: a KKT point")
     if solve_for:
@@ -81,6 +114,7 @@ def _measured(network: "Layered", data: "Data", biases: bool, kinks: float, marg
     return {
         **found.to_json(),
         "stationarity_any_multipliers": least.stationarity,
+        **share_of_largest(network, data, biases),
         "neurons": sum(network.widths),
         "seconds": time.perf_counter() - began,
     }

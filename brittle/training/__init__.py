@@ -8,6 +8,7 @@ from brittle.training.descent import Descent
 from brittle.training.flow import Flow
 from brittle.training.lazy import Lazy
 from brittle.training.limited_pgd import LimitedPGD
+from brittle.training.lipschitz_margin import LipschitzMargin
 from brittle.training.losses import Exponential, Logistic, LossFunction
 from brittle.training.maximum_radius import MaximumRadius
 from brittle.training.recipe import Recipe
@@ -27,7 +28,7 @@ from brittle.training.stops import (
 )
 from brittle.training.way import Waypoint
 
-PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD))
+PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD, LipschitzMargin))
 
 __all__ = [
     "KKT",
@@ -40,6 +41,7 @@ __all__ = [
     "Flow",
     "Lazy",
     "LimitedPGD",
+    "LipschitzMargin",
     "LogLoss",
     "Logistic",
     "Loss",

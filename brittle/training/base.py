@@ -24,13 +24,22 @@ from brittle.training.way import Waypoint
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
-FROZEN = "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+SHOWN = 3  # names of parameters in a sentence
 
 
-def frozen(model: Model) -> bool:
-    """Whether it is a module that says of all of its parameters that they are not trained."""
-    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
-    return len(parameters) > 0 and not any(each.requires_grad for each in parameters)
+def frozen(model: Model) -> str:
+    """Why a module is not to be trained as a whole, in a sentence: parameters are frozen; empty where none is."""
+    named = list(model.named_parameters()) if isinstance(model, nn.Module) else []
+    names = [name for name, parameter in named if not parameter.requires_grad]
+    if not names:
+        return ""
+    if len(names) == len(named):
+        return "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return (
+        f"{len(names)} of {len(named)} parameters of the module are frozen ({shown}), and training would move all: "
+        "call requires_grad_(True) on them if they may be trained"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,7 +155,8 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
-        require(not frozen(network), FROZEN)
+        reason = frozen(network)
+        require(not reason, reason)
         network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network

@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
@@ -150,9 +151,10 @@ class GuardedRun(Run):
     """
 
     objective: GuardedObjective
+    kind: ClassVar[type[GuardedObjective]] = GuardedObjective  # of the objective
 
     def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
-        super().__init__(GuardedObjective(form, data, regime.biases))
+        super().__init__(self.kind(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.length = regime.length
         self.growing = max(1, int(GROWING * self.length))
