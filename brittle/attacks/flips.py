@@ -56,8 +56,8 @@ def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limi
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> W, one = torch.tensor([[1.0], [-1.0]]).double(), torch.ones(1).double()
-        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2).double(), torch.ones(2).double(), torch.tensor(-1.0).double())
+        >>> one, W = torch.ones(1).double(), torch.tensor([[1.0], [-1.0]])
+        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2), torch.ones(2), torch.tensor(-1.0)).to(one.dtype)
         >>> bt.attacks.sooner_flip(absolute, 3 * one[None], one, -one[None], 9 * one).tolist()
         [2.0]
     """
