@@ -21,6 +21,7 @@ ORDER = [
     "auditing",
     "experiments",
     "report",
+    "explorer",
     "cli",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -16,7 +16,7 @@ from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 
-SHARE = 0.5  # of the work that a remedy has left when it is made and measured
+SHARE = 0.2  # of the work that a remedy has left when it is made and measured
 FEWEST = 6  # examples, that say something of a median
 
 

@@ -14,6 +14,7 @@ from brittle.common.errors import InputError
 
 COMMANDS = {
     "audit": "Say why a network is not robust, exactly how much, and what would help.",
+    "explore": "Explore an audit, and the laboratory of the four papers, in the browser.",
     "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
