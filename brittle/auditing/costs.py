@@ -66,7 +66,14 @@ def judging_work(network: Network, examples: int) -> float:
 
 
 def gradient_work(network: Network, data: Data) -> float:
-    """What one gradient of the loss on all examples costs, in the unit of a budget."""
+    """What one gradient of the loss on all examples costs, in the unit of a budget.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> bt.auditing.gradient_work(bt.networks.orthogonal_kkt(data.X, data.y).network, data) < 0.01  # seconds
+        True
+    """
     return Costs.of(network).gradient(len(data))
 
 

@@ -44,6 +44,14 @@ class Treatment(Result):
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> tried = bt.audit(network, data, budget=1, remedies=["robust-construction"]).remedies[0]
+        >>> tried.applied, tried.factor > 1
+        (True, True)
     """
 
     name: str

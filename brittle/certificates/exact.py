@@ -28,6 +28,14 @@ class Exact(Certificate):
 
     What time cuts short depends on the machine; what `nodes` cut short does not. The root of every rival is always
     looked at.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> robust = bt.networks.nearly_orthogonal(data.X, data.y)
+        >>> found = bt.certificates.Exact().bound(robust.network, data)
+        >>> [round(radius, 6) for radius in found.lower.tolist()]
+        [1.414212, 1.414212, 1.414212, 1.414212]
     """
 
     name: ClassVar[str] = "exact"

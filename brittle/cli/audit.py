@@ -11,7 +11,7 @@ from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, suggesting, word_of
 from brittle.cli.proofs import Asked, ProofFile
 from brittle.common.errors import require, require_count, require_positive
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from brittle.proving import Proof
     from brittle.settings import Data
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HELD_OUT = 100  # of the 357 digits that the embedded network is about
 
 
@@ -62,7 +62,10 @@ def run(
         float, typer.Option("--budget", metavar="SECONDS", help="Work to spend, in seconds of a nominal machine.")
     ] = 60.0,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
-    remedy: Annotated[list[str] | None, typer.Option("--remedy", help="Try only these; 'none' for none.")] = None,
+    remedy: Annotated[
+        list[str] | None,
+        typer.Option("--remedy", autocompletion=suggesting(REMEDIES.names), help="Try only these; 'none' for none."),
+    ] = None,
     test: Annotated[bool, typer.Option("--test", help="Audit the held-out examples.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done for the budget.")] = False,
     fail_below: Annotated[
@@ -70,7 +73,12 @@ def run(
     ] = None,
     judge: Annotated[
         str,
-        typer.Option("--judge", callback=word_of(*JUDGED), help="What --fail-below looks at: certified or attacked."),
+        typer.Option(
+            "--judge",
+            callback=word_of(*JUDGED),
+            autocompletion=suggesting(lambda: JUDGED),
+            help="What --fail-below looks at: certified or attacked.",
+        ),
     ] = "certified",
     since: Annotated[
         Path | None, typer.Option("--since", metavar="FILE", help="JSON of an earlier audit, to say what changed.")

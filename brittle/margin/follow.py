@@ -24,6 +24,16 @@ def follow(point: KKTPoint, before: Data, after: Data, *, tolerance: float = 1e-
     """The KKT point on `after` that Newton's method reaches from a `point` on `before`, the same examples elsewhere.
 
     None where it reaches none: examples moved too far, or the active set changed too much; `solve` finds one then.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> point = bt.margin.solve(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> moved = bt.settings.Data(1.001 * data.X, data.y)
+        >>> found = bt.margin.follow(point, data, moved)
+        >>> found is None or found.residual.stationarity < 1e-9
+        True
     """
     require_positive("tolerance", tolerance)
     same = before.X.shape == after.X.shape

@@ -33,6 +33,13 @@ class MarginGap(Result):
     share: γ/upper
     seconds: from the call to the answer
     proof: what `check_margin` accepts
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.margin.gap(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> 0 < found.share <= 1
+        True
     """
 
     normalised_margin: float
@@ -62,6 +69,13 @@ def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
 
     The multipliers are those that explain the network's weights best, as in `residual`; the closer it is to a KKT
     point, the more they prove. Without biases, only networks without them compete, and b must be zero.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> robust = bt.networks.nearly_orthogonal(data.X, data.y).network  # robust, and no large margin
+        >>> bt.margin.gap(robust, data).share < 0.9
+        True
     """
     began = time.perf_counter()
     X, weights = homogeneous(network, data, biases)

@@ -41,6 +41,12 @@ class LargestMargin(Result):
     rounds: convex programs that were solved; nodes: of the last search through sign patterns
     seconds: from the call to the answer
     proof: what `check_margin` accepts
+
+    Examples:
+        >>> import brittle as bt
+        >>> best = bt.margin.largest(bt.settings.Orthogonal(4).sample(4), gap=1e-3)
+        >>> best.proved_gap <= 1e-3, best.normalised_margin <= best.upper
+        (True, True)
     """
 
     network: TwoLayer
@@ -82,6 +88,13 @@ def largest(
     `start` is a network that classifies the data, whose patterns are tried first: that of an earlier call goes on from
     there, and with its `proof` too the search through patterns goes on where it was. The trees that the proof is read
     off take `memory` bytes at most. `clock` tells which seconds are meant: `time.process_time` on a busy machine.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> best = bt.margin.largest(data, gap=1e-3)
+        >>> best.status.value, bool((best.network.margins(data.X, data.y) > 0).all())
+        ('reached', True)
     """
     require_positive("gap", gap)
     require_positive("seconds", seconds)
