@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ import torch
 
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Exact
-from brittle.networks import Deep, Network, TwoLayer
+from brittle.networks import Deep, TwoLayer
 from brittle.proving import prove, write_beside
 from brittle.settings import Data
 from proofcheck.__main__ import main as proofcheck
@@ -60,7 +61,7 @@ def genuine(folder: Path, seed: int, examples: int = 5) -> list[Genuine]:
         bounds = method.bound(network, data, attack=MinimumNorm(), bounds=box)
         proof = prove(network, data, bounds.lower, bounds.flips, box=box)
         path = folder / f"{name}.npz"
-        beside = write_beside(proof, path, None, None, False)
+        beside = write_beside(proof, path, None, None)
         arrays = proof.arrays()
         rivals = (len(arrays["starts"]) - 1) // len(arrays["rows"])
         found += [
@@ -76,7 +77,7 @@ def _two_layers(rng: torch.Generator) -> TwoLayer:
 
 
 def _deep(rng: torch.Generator, shape: tuple[int, ...]) -> Deep:
-    pairs = list(zip(shape[:-1], shape[1:], strict=True))
+    pairs = list(pairwise(shape))
     weights = [torch.randn(m, d, generator=rng, dtype=torch.float64) * (2 / d) ** 0.5 for d, m in pairs]
     return Deep.dense(weights, [0.2 * torch.randn(m, generator=rng, dtype=torch.float64) for _, m in pairs])
 

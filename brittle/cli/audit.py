@@ -100,8 +100,8 @@ def run(
             watch=watch,
             **options,
         )
-    asked = Asked(proof, model and model.path, data and data.path, test)
-    proved = _proof(found, network, examined, asked)
+    asked = Asked(proof, model and model.path, None if data is None or test else data.path)
+    proved = _proof(found, network, examined, asked, test)
     deliver(
         lambda: _write_page(found, network, examined, report, title),
         lambda: _write_pictures(found, network, examined, pictures),
@@ -112,13 +112,13 @@ def run(
         _judge(found, fail_below, judge)
 
 
-def _proof(found: "Audit", network: "Network", data: "Data", asked: Asked) -> "Proof | None":
+def _proof(found: "Audit", network: "Network", data: "Data", asked: Asked, test: bool) -> "Proof | None":
     """Of the radii that were certified of the network itself."""
     import torch
 
     from brittle.auditing.sample import audited
 
-    weak, part = found.vulnerability, audited(data, asked.test)
+    weak, part = found.vulnerability, audited(data, test)
     if asked.path is None or weak.certified is None:
         return None
     lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)
