@@ -61,7 +61,7 @@ def genuine(folder: Path, seed: int, examples: int = 5) -> list[Genuine]:
         bounds = method.bound(network, data, attack=MinimumNorm(), bounds=box)
         proof = prove(network, data, bounds.lower, bounds.flips, box=box)
         path = folder / f"{name}.npz"
-        beside = write_beside(proof, path, None, None, False)
+        beside = write_beside(proof, path, None, None)
         arrays = proof.arrays()
         rivals = (len(arrays["starts"]) - 1) // len(arrays["rows"])
         found += [

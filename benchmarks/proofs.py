@@ -88,7 +88,7 @@ def measure(case: Case, count: int, folder: Path) -> None:
     searched = time.process_time()
     path = folder / "proof.npz"
     proof.save(path)
-    beside = write_beside(proof, path, None, None, False)
+    beside = write_beside(proof, path, None, None)
     checking = time.process_time()
     passed, output = run(path, *beside)
     seconds = [

@@ -21,6 +21,10 @@ def gamma(n: int) -> float:
     return n * U / (1 - n * U) * UP
 
 
+class Refused(Exception):
+    """What is claimed is not proved."""
+
+
 @dataclass(frozen=True, eq=False)
 class Ball:
     """All real arrays within `rad` of `mid`, entry by entry; NaN and infinity prove nothing."""
@@ -43,12 +47,12 @@ class Ball:
     def __mul__(self, other: Any) -> "Ball":
         other = ball(other)
         mid = self.mid * other.mid
-        return Ball(mid, (abs(self.mid) * other.rad + self.rad * other.size + U * abs(mid) + TINY) * UP)
+        return Ball(mid, (abs(self.mid) * other.rad + self.rad * other.size() + U * abs(mid) + TINY) * UP)
 
     def __matmul__(self, other: Any) -> "Ball":
         other, n = ball(other), self.mid.shape[-1]
         rad = abs(self.mid) @ (gamma(n + 2) * abs(other.mid) + other.rad) + 2 * n * TINY
-        rad = rad + self.rad @ other.size if self.rad.any() else rad
+        rad = rad + self.rad @ other.size() if self.rad.any() else rad
         return Ball(self.mid @ other.mid, rad * UP)
 
     def __rmatmul__(self, other: Any) -> "Ball":
@@ -64,15 +68,12 @@ class Ball:
     def T(self) -> "Ball":
         return Ball(self.mid.T, self.rad.T)
 
-    @property
     def low(self) -> Array:
         return np.nextafter(self.mid - self.rad, -np.inf)
 
-    @property
     def high(self) -> Array:
         return np.nextafter(self.mid + self.rad, np.inf)
 
-    @property
     def size(self) -> Array:
         """At least the absolute values."""
         return (abs(self.mid) + self.rad) * UP
@@ -92,7 +93,7 @@ def joined(balls: list[Ball]) -> Ball:
 
 def lengths(V: Any) -> Array:
     """At least ‖v‖ of every column v; of a vector its own."""
-    return np.asarray((np.linalg.norm(ball(V).size, axis=0) + 1e-150) * UP)
+    return np.asarray((np.linalg.norm(ball(V).size(), axis=0) + 1e-150) * UP)
 
 
 def total(V: Array) -> float:
@@ -113,9 +114,13 @@ class Definite:
         w = solve_triangular(self.L, self.scale * g, lower=True)
         return np.asarray(self.scale * solve_triangular(self.L, w, lower=True, trans=1))
 
-    def norm(self, g: Ball) -> float:
-        """At least √(g·Q⁻¹g)."""
-        return float(lengths(g * self.scale) / np.sqrt(self.sigma) * UP)
+    def floor(self, Q: Ball, q: Ball, constant: Ball) -> tuple[float, Array, float]:
+        """F := L(v) - ½g·Q⁻¹g, g = Qv + q, which is under L = ½v·Qv + q·v + constant; v, and √(g·Q⁻¹g) or more."""
+        v = -self.solve(q.mid)
+        v = v - self.solve((Q @ v + q).mid)
+        g = Q @ v + q
+        rest = float(lengths(g * self.scale) / np.sqrt(self.sigma) * UP)
+        return float((constant + v @ (g + q) * 0.5 - ball(rest) * rest * 0.5).low()), v, rest
 
     def spread(self, V: Ball) -> tuple[Array, Array]:
         """W and r with √(v·Q⁻¹v) ≤ ‖w‖ + r for every column v, because Sv = Lw + a rest."""
@@ -124,21 +129,20 @@ class Definite:
         return W, lengths(V - ball(self.L) @ W) / np.sqrt(self.sigma) * UP
 
 
-def definite(Q: Ball) -> Definite | None:
+def definite(Q: Ball) -> Definite:
     """A float Cholesky factor L of SQS - shift·I is only a guess: E = SQS - LLᵀ is measured, and E ⪰ σI because
-    ‖E - shift·I‖_F ≤ shift - σ. None where that proves nothing.
+    ‖E - shift·I‖_F ≤ shift - σ.
     """
     diagonal, n = Q.mid.diagonal(), len(Q.mid)
-    if not ((diagonal > 1e-200) & (diagonal < 1e200)).all():
-        return None
-    scale = 2.0 ** np.round(-0.5 * np.log2(diagonal))  # powers of two: products with them are exact
+    scale = 2.0 ** np.round(-0.5 * np.log2(np.clip(diagonal, 1e-200, 1e200)))  # products with them are exact
     A, slack = Q.mid * scale[:, None] * scale, total(Q.rad * scale[:, None] * scale) + n * TINY**0.5
     shift = max(SHIFT, 8 * (slack + gamma(n + 4) * float(A.trace() + n)))
     A.flat[:: n + 1] -= shift
     try:
         L = np.linalg.cholesky(A)
     except np.linalg.LinAlgError:
-        return None
+        raise Refused("a matrix is not proved to be definite") from None
     off = total(A - L @ L.T) + slack + gamma(n + 4) * (total(L) ** 2 + total(A) + (shift + 4) * n)
-    sigma = (shift - off * UP) * (1 - 4 * U)
-    return Definite(L, scale, float(sigma)) if sigma > 0 else None
+    if not off * UP < shift * (1 - 4 * U):
+        raise Refused("a matrix is not proved to be definite")
+    return Definite(L, scale, float((shift - off * UP) * (1 - 4 * U)))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from proofcheck.balls import UP, Array, Ball, Definite, ball, definite, joined, lengths
-from proofcheck.network import Intervals, Network, Refused
+from proofcheck.balls import UP, Array, Ball, Definite, Refused, ball, definite, joined, lengths
+from proofcheck.network import Intervals, Network
 
 FREE, ON, OFF, LINE = range(4)
 
@@ -38,23 +38,6 @@ class Step(NamedTuple):
     mu: float
 
 
-class Quadratic(NamedTuple):
-    """½v·Qv + q·v + constant, with what proves that Q ≻ 0."""
-
-    Q: Ball
-    q: Ball
-    constant: Ball
-    proof: Definite
-
-    def floor(self) -> tuple[float, Array, float]:
-        """A floor F, the point ṽ, and √(g·Q⁻¹g)."""
-        v = -self.proof.solve(self.q.mid)
-        v = v - self.proof.solve((self.Q @ v + self.q).mid)
-        g = self.Q @ v + self.q
-        rest = self.proof.norm(g)
-        return float((self.constant + v @ (g + self.q) * 0.5 - ball(rest) * rest * 0.5).low), v, rest
-
-
 @dataclass(frozen=True, eq=False)
 class Margin:
     """f at the example x, in the ball of the radius and in the box (bottom, top)."""
@@ -65,23 +48,21 @@ class Margin:
     radius: float
     c: Ball
     c0: Ball
-    box: tuple[float, float] | None
-    proved: dict[bytes, tuple[Ball, Definite]]  # Q of networks without settled neurons: few, and large
+    box: Array  # empty: flips anywhere count
+    proved: dict[bytes, tuple[Definite, Ball]]  # Q of networks without settled neurons: few, and large
 
     def never(self, known: Intervals) -> bool:
         """Whether f ≥ 0 in the whole branch: what is left of its terms has no negative weight."""
         return bool(self.c0.mid >= 0 and (known.high[self.network.parts[-1]][self.c.mid < 0] <= 0).all())
 
     def check(self, step: Step, known: Intervals) -> None:
-        """Refuse multipliers of the wrong sign, and signs and ends of intervals that nothing proves."""
-        last, kinds, low, high = self.network.parts[-1], step.kinds, np.isfinite(known.low), np.isfinite(known.high)
-        line, other = kinds[last] == LINE, (kinds != FREE) & (step.tau != 0)
-        good = all(np.isfinite(each).all() for each in step) and (self.box is not None or not step.walls.any())
+        """Refuse multipliers of the wrong sign, and signs, ends of intervals and lines that nothing proves."""
+        last, kinds, (low, high) = self.network.parts[-1], step.kinds, map(np.isfinite, known)
+        on, off, line, other = kinds == ON, kinds == OFF, kinds[last] == LINE, (kinds != FREE) & (step.tau != 0)
+        good = all(np.isfinite(each).all() for each in step) and (len(self.box) or not step.walls.any())
         if not (good and all(np.all(each >= 0) for each in (*step[1:3], *step[4:6], step.mu))):
             raise Refused("a multiplier has the wrong sign, or is no number")
-        if not (
-            (kinds >= FREE).all() and (known.low[kinds == ON] >= 0).all() and (known.high[kinds == OFF] <= 0).all()
-        ):
+        if not ((kinds >= FREE).all() and (known.low[on] >= 0).all() and (known.high[off] <= 0).all()):
             raise Refused("a neuron is said to be on or off, and nothing proves it")
         if not (low[(step.tau != 0) | (step.nu < 0)].all() and high[(step.rho != 0) | (step.nu > 0) | other].all()):
             raise Refused("an interval is used that nothing proves")
@@ -101,22 +82,22 @@ class Margin:
         flat = tau_low * high * ~free - ball(step.nu) * np.where(step.nu > 0, high, low)
         return b_z, b_h, self.c0 * step.mu + flat @ np.ones(len(free))
 
-    def chain(self, step: Step, known: Intervals) -> Quadratic:
+    def chain(self, step: Step, known: Intervals) -> tuple[Definite, Ball, Ball, Ball]:
         """Where all are FREE, without τ and ρ: L is smallest in δ at -W_1ᵀ(b_z - λh) - p, which leaves h alone."""
         (b_z, b_h, constant), net, key = self.coefficients(step, known), self.network, step.lam.tobytes()
         if key not in self.proved:
             self.proved.clear()
             self.proved[key] = _chained(net, step.lam)
         back = [b_z[part] @ W for W, part in zip(net.weights, net.parts, strict=False)]
-        if self.box is not None:
+        if len(self.box):
             wall = np.where(step.walls > 0, self.box[1], self.box[0])
             back[0], constant = back[0] + step.walls, constant + ball(step.walls) @ (ball(self.x) - wall)
         bent = ball(step.lam[net.parts[0]]) * (ball(net.weights[0]) @ back[0])
         q = b_h - self.z * step.lam + joined([bent, ball(np.zeros(len(step.lam) - len(bent.mid)))])
         q = q + joined([*back[1:], ball(np.zeros(len(net.biases[-2])))])
-        return Quadratic(self.proved[key][0], q, constant + b_z @ self.z - back[0] @ back[0] * 0.5, self.proved[key][1])
+        return *self.proved[key], q, constant + b_z @ self.z - back[0] @ back[0] * 0.5
 
-    def dense(self, step: Step, known: Intervals) -> tuple[Quadratic, Ball, Ball]:
+    def dense(self, step: Step, known: Intervals) -> tuple[tuple[Definite, Ball, Ball, Ball], Ball, Ball]:
         """Any step: L with the rows A and the offsets of all z = Av + offsets."""
         b_z, b_h, constant = self.coefficients(step, known)
         free, (A, z), E = step.kinds == FREE, self._forms(step), self.network.frame.E
@@ -128,21 +109,17 @@ class Margin:
         Q = (A[bent].T * (2 * step.tau[bent])) @ A[bent] + mixed + mixed.T + corner
         Q = Q + np.diag(np.append(np.zeros(p), 2 * step.lam[free]))
         q = (b_z + tau * z * 2) @ A + joined([ball(np.zeros(p)), (b_h + (rho - lam - tau) * z)[free]])
-        return Quadratic(Q, q, constant + (b_z + tau * z) @ z, _proved(Q)), A, z
+        return (definite(Q), Q, q, constant + (b_z + tau * z) @ z), A, z
 
     def _forms(self, step: Step) -> tuple[Ball, Ball]:
         """With columns for ε, for the FREE neurons in their order, and for 1."""
         net, free, p = self.network, step.kinds == FREE, len(self.network.frame.E.mid)
-        wide, place, rows, H = p + int(free.sum()) + 1, p, [], ball(np.zeros((0, 0)))
+        place, wide, rows = p, p + int(free.sum()) + 1, []
+        H, one = ball(np.eye(p, wide)), ball(np.eye(1, wide, wide - 1))
         for k, part in enumerate(net.parts):
-            if k == 0:
-                Z = Ball(*np.zeros((2, part.stop, wide)))
-                Z.mid[:, :p], Z.rad[:, :p] = net.frame.Z.mid, net.frame.Z.rad
-                Z.mid[:, -1], Z.rad[:, -1] = self.z.mid[part], self.z.rad[part]
-            else:
-                Z = np.column_stack([net.weights[k], net.biases[k]]) @ joined([H, ball(np.eye(1, wide, wide - 1))])
-            rows.append(Z)
-            H, own = Z * (step.kinds[part] == ON)[:, None], np.flatnonzero(free[part])
+            W = ball(net.weights[k]) if k else net.frame.Z
+            rows.append(joined([W.T, self.z[part][None]]).T @ joined([H, one]))
+            H, own = rows[-1] * (step.kinds[part] == ON)[:, None], np.flatnonzero(free[part])
             H.mid[own, place + np.arange(len(own))] = 1
             place += len(own)
         return joined(rows)[:, :-1], joined(rows)[:, -1]
@@ -151,32 +128,24 @@ class Margin:
         """What is known of the flips of a branch once a step is made; None: there are none."""
         self.check(step, known)
         if not narrow and (step.kinds == FREE).all() and not (step.tau.any() or step.rho.any()):
-            return self._closed(self.chain(step, known).floor()[0])
-        quadratic, A, offsets = self.dense(step, known)
-        floor, v, rest = quadratic.floor()
-        if floor >= self.enough or not (narrow and floor > -np.inf):
-            return self._closed(floor)
-        reach = float(np.sqrt((ball(self.enough) - floor).high * 2) * UP + rest) * UP
-        low, high = _shadows(quadratic.proof, A, A @ v + offsets, reach, v, step.kinds == FREE, known)
-        return None if (low > high).any() else Intervals(low, high)
-
-    def _closed(self, floor: float) -> None:
-        if not floor >= self.enough:
+            (proof, *quadratic), A, offsets = self.chain(step, known), self.z, self.z
+        else:
+            (proof, *quadratic), A, offsets = self.dense(step, known)
+        floor, v, rest = proof.floor(*quadratic)
+        if floor >= self.enough:
+            return None
+        if not (narrow and floor > -np.inf):
             raise Refused("a step proves less than the radius")
+        reach = float(np.sqrt((ball(self.enough) - floor).high() * 2) * UP + rest) * UP
+        low, high = _shadows(proof, A, A @ v + offsets, reach, v, step.kinds == FREE, known)
+        return None if (low > high).any() else Intervals(low, high)
 
     @property
     def enough(self) -> float:
-        return float((ball(self.radius) * self.radius * 0.5).high)
+        return float((ball(self.radius) * self.radius * 0.5).high())
 
 
-def _proved(Q: Ball) -> Definite:
-    proof = definite(Q)
-    if proof is None:
-        raise Refused("a step's matrix is not proved to be definite")
-    return proof
-
-
-def _chained(net: Network, lam: Array) -> tuple[Ball, Definite]:
+def _chained(net: Network, lam: Array) -> tuple[Definite, Ball]:
     """2Λ - Λ_1W_1W_1ᵀΛ_1 with -Λ_kW_k beside it."""
     Q, first = Ball(*np.zeros((2, len(lam), len(lam)))), net.parts[0]
     B = ball(lam[first][:, None]) * net.weights[0]
@@ -187,7 +156,7 @@ def _chained(net: Network, lam: Array) -> tuple[Ball, Definite]:
         Q.mid[here, before], Q.rad[here, before] = block.mid, block.rad
         Q.mid[before, here], Q.rad[before, here] = block.mid.T, block.rad.T
     Q = Q + np.diag(2 * lam)
-    return Q, _proved(Q)
+    return definite(Q), Q
 
 
 def _shadows(
@@ -199,7 +168,7 @@ def _shadows(
     n, size = int(free.sum()), len(v)
     (W, r), (H, r_H) = proof.spread(A.T), proof.spread(ball(np.eye(size, n, n - size)))
     around = z.widened((lengths(W) + r) * reach)
-    low, high = np.fmax(known.low, around.low), np.fmin(known.high, around.high)
+    low, high = np.fmax(known.low, around.low()), np.fmin(known.high, around.high())
     W_f, r_f, z_f, h = ball(W[:, free]), r[free], z[free], ball(v[size - n :])
 
     def ray(m: Ball, M: Ball, r_M: Array, left: Array, right: Array) -> tuple[Array, Array]:
@@ -210,9 +179,10 @@ def _shadows(
         far = [lengths(W_f + M * theta) + (r_f + abs(theta) * r_M) * UP for theta in thetas]
         ends = [(z_f + m * theta).widened(each * reach) for theta, each in zip(thetas, far, strict=True)]
         gone = abs(m.mid) - m.rad > (lengths(M) + r_M) * reach * UP * UP
-        return np.where(gone, np.inf, np.fmax(left, ends[0].low)), np.where(gone, -np.inf, np.fmin(right, ends[1].high))
+        low, high = np.fmax(left, ends[0].low()), np.fmin(right, ends[1].high())
+        return np.where(gone, np.inf, low), np.where(gone, -np.inf, high)
 
-    on = ray(h - z_f, ball(H) - W_f, r_H + r_f, np.fmax(low[free], 0), high[free])
-    off = ray(h, ball(H), r_H, low[free], np.fmin(high[free], 0))
-    low[free], high[free] = np.where(off[0] > off[1], on[0], off[0]), np.where(on[0] > on[1], off[1], on[1])
+    on_low, on_high = ray(h - z_f, ball(H) - W_f, r_H + r_f, np.fmax(low[free], 0), high[free])
+    off_low, off_high = ray(h, ball(H), r_H, low[free], np.fmin(high[free], 0))
+    low[free], high[free] = np.where(off_low > off_high, on_low, off_low), np.where(on_low > on_high, off_high, on_high)
     return low, high

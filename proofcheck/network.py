@@ -8,11 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from proofcheck.balls import Array, Ball, ball, lengths, total
-
-
-class Refused(Exception):
-    """What is claimed is not proved."""
+from proofcheck.balls import Array, Ball, ball, joined, lengths, total
 
 
 class Intervals(NamedTuple):
@@ -53,21 +49,19 @@ class Network:
         return [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
 
     @cached_property
-    def plain(self) -> Frame:
-        """ε is δ itself."""
-        return Frame(ball(self.weights[0]), ball(np.eye(self.weights[0].shape[1])))
-
-    @cached_property
     def frame(self) -> Frame:
-        """Fewer coordinates: δ = W_1ᵀTε + a rest that W_1 maps to 0, with any regular T; this one makes E about I."""
+        """δ itself, or fewer coordinates: δ = W_1ᵀTε + a rest that W_1 maps to 0, with any regular T. This one makes E
+        about I; it is triangular, and regular if no 0 is on its diagonal.
+        """
         W, (m, d) = self.weights[0], self.weights[0].shape
         R = np.linalg.qr(W.T, mode="r")
-        if m >= d or not (abs(R.diagonal()) > 1e-6 * abs(R).max()).all():
-            return self.plain
-        T = np.triu(solve_triangular(R, np.eye(m)))  # regular, if there is no 0 on its diagonal
-        Z = (ball(W) @ W.T) @ T
-        E = T.T @ Z
-        return Frame(Z, E) if T.diagonal().all() and total((E - np.eye(m)).size) < 1e-3 else self.plain
+        if m < d and (abs(R.diagonal()) > 1e-6 * abs(R).max()).all():
+            T = np.triu(solve_triangular(R, np.eye(m)))
+            Z = (ball(W) @ W.T) @ T
+            E = T.T @ Z
+            if T.diagonal().all() and total((E - np.eye(m)).size()) < 1e-3:
+                return Frame(Z, E)
+        return Frame(ball(W), ball(np.eye(d)))
 
     def margins(self, y: float) -> list[tuple[Ball, Ball]]:
         """f = c·h_K + c_0 for every rival: below 0 where the example flips to it. A single logit has the sign of y."""
@@ -79,11 +73,10 @@ class Network:
     def offsets(self, x: Array) -> Ball:
         """z of all hidden neurons where δ = 0 in the first layer, and where h = 0 in the layer before any other."""
         first = ball(self.weights[0]) @ x + self.biases[0]
-        later = ball(np.concatenate([np.zeros(0), *self.biases[1:-1]]))
-        return Ball(np.append(first.mid, later.mid), np.append(first.rad, later.rad))
+        return joined([first, *map(ball, self.biases[1:-1])])
 
     def first_intervals(self, z: Ball, radius: float) -> Intervals:
         """z_1 is within ‖w‖·radius of its value at the example; nothing is known yet of other layers."""
         reach = np.full(len(z.mid), np.inf)
         reach[self.parts[0]] = lengths(self.weights[0].T) * radius
-        return Intervals(z.widened(reach).low, z.widened(reach).high)
+        return Intervals(z.widened(reach).low(), z.widened(reach).high())

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from proofcheck.balls import Array, Ball, Definite
+from proofcheck.balls import Array, Ball, Definite, Refused
 from proofcheck.lagrangian import Margin, Step
-from proofcheck.network import Intervals, Network, Refused
+from proofcheck.network import Intervals, Network
 
 LIMIT, LARGEST, DEEPEST = 2**31, 2**14, 400  # bytes of a file; inputs and neurons of a network; splits on one way
 STEP, CLOSE, SPLIT, NEVER = range(4)
@@ -67,10 +67,9 @@ def read_network(path: Path) -> Network:
     return Network(weights, biases)
 
 
-def read_data(path: Path, network: Network, test: bool) -> tuple[Array, Array]:
+def read_data(path: Path, network: Network) -> tuple[Array, Array]:
     """Examples, laid flat, and labels: classes from 0, or -1 and 1 for a single logit."""
-    names = ("X_test", "y_test") if test else ("X", "y")
-    X, y = (floats(arrays(path, names)[name]) for name in names)
+    X, y = (floats(arrays(path, ("X", "y"))[name]) for name in ("X", "y"))
     X, classes = X.reshape(len(X), -1), len(network.biases[-1])
     require(X.shape == (len(y), network.weights[0].shape[1]) and y.ndim == 1, "its examples do not fit the network")
     require(np.isin(y, [-1, 1] if classes == 1 else range(classes)).all(), "a label is none of the network's")
@@ -88,21 +87,15 @@ def digest(parts: list[Array]) -> bytes:
 
 def read_proof(path: Path, network: Network, X: Array, y: Array, seconds: float) -> "Proof":
     """If it fits: there is a row of every multiplier for each step, one for all of them, or none, if it is 0."""
-    whole = ("rows", "starts", "program", "kinds")
-    found, N, d = (
-        arrays(path, (*whole, *MULTIPLIERS, "network", "data", "radii", "mu", "box")),
-        network.parts[-1].stop,
-        X.shape[1],
-    )
-    for name in MULTIPLIERS:
-        found.setdefault(name, np.zeros((1, d if name == "walls" else N)))
-    rows, steps, rivals = found["rows"], len(found["kinds"]), max(len(network.biases[-1]) - 1, 1)
-    shapes = {"starts": (len(rows) * rivals + 1,), "kinds": (steps, N), "mu": (steps,), "radii": rows.shape}
-    shapes |= {"rows": (len(rows),), "program": (len(found["program"]), 2), "network": (32,), "data": (32,)}
-    shapes |= {"box": (2,)} if "box" in found else {}
-    shapes |= {name: (len(found[name]), d if name == "walls" else N) for name in MULTIPLIERS}
+    N, whole, bytes_ = network.parts[-1].stop, ("rows", "starts", "program", "kinds"), ("network", "data")
+    found = arrays(path, (*whole, *bytes_, *MULTIPLIERS, "radii", "mu", "box"))
+    wide = {name: X.shape[1] if name == "walls" else N for name in MULTIPLIERS}
+    found = {name: np.zeros((1, wide[name])) for name in MULTIPLIERS} | {"box": np.zeros(0)} | found
+    rows, steps, claims = found["rows"], len(found["kinds"]), len(found["rows"]) * max(len(network.biases[-1]) - 1, 1)
+    shapes = {"rows": (len(rows),), "radii": (len(rows),), "starts": (claims + 1,), "kinds": (steps, N), "mu": (steps,)}
+    shapes |= {"program": (len(found["program"]), 2), "box": (len(found["box"]) and 2,)}
+    shapes |= {name: (1 if len(found[name]) == 1 else steps, wide[name]) for name in MULTIPLIERS}
     fit = all(found[name].shape == shape for name, shape in shapes.items())
-    fit = fit and all(len(found[name]) in (1, steps) for name in MULTIPLIERS)
     require(fit and all(found[name].dtype.kind in "iu" for name in whole), "its arrays do not fit together")
     require(((rows >= 0) & (rows < len(X))).all(), "it is about examples that are not there")
     require(found["network"].tobytes() == digest(network.parameters), "it is about another network")
@@ -119,11 +112,7 @@ class Proof:
     y: Array
     found: Arrays
     seconds: float  # of processor time, for all claims
-    proved: dict[bytes, tuple[Ball, Definite]] = field(default_factory=dict)
-
-    @property
-    def box(self) -> tuple[float, float] | None:
-        return (float(self.found["box"][0]), float(self.found["box"][1])) if "box" in self.found else None
+    proved: dict[bytes, tuple[Definite, Ball]] = field(default_factory=dict)
 
     def check(self, claim: int) -> float:
         """The radius of the claim, or Refused."""
@@ -134,7 +123,7 @@ class Proof:
         for rival, (c, c0) in enumerate(margins):
             begin, end = map(int, self.found["starts"][claim * len(margins) + rival :][:2])
             lines = iter(self.found["program"][max(begin, 0) : max(end, 0)].tolist())
-            margin = Margin(self.network, self.X[row], z, R, c, c0, self.box, self.proved)
+            margin = Margin(self.network, self.X[row], z, R, c, c0, floats(self.found["box"]), self.proved)
             self._run(margin, lines, self.network.first_intervals(z, R), 0)
             if next(lines, None) is not None:
                 raise Refused("a program goes on after its end")

@@ -117,9 +117,8 @@ def run(
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
-    paths = (None if each is None else each.path for each in (last, data))
-    asked = Asked(proof, *paths, test=test)
-    proved = _proof(audits[-1], subjects[-1], asked)
+    asked = Asked(proof, None if last is None else last.path, None if data is None or test else data.path)
+    proved = _proof(audits[-1], subjects[-1], asked, test)
     failure = outcome.failure(fail_below, judge)
     deliver(
         lambda: outcome.write_page(report),
@@ -142,13 +141,13 @@ class Subject(NamedTuple):
     rng: "Generator"
 
 
-def _proof(found: "Audit", subject: "Subject", asked: Asked) -> "Proof | None":
+def _proof(found: "Audit", subject: "Subject", asked: Asked, test: bool) -> "Proof | None":
     """Of the radii that were certified of the network itself."""
     import torch
 
     from brittle.auditing.sample import audited
 
-    weak, part = found.vulnerability, audited(subject.data, asked.test)
+    weak, part = found.vulnerability, audited(subject.data, test)
     if asked.path is None or weak.certified is None:
         return None
     lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)

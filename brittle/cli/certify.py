@@ -68,7 +68,7 @@ def certify(
             found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, watch=watch)
     for reason, count in Counter(filter(None, found.reason)).items():
         say(f"nothing is proved of {count} examples: {reason}")
-    asked = Asked(proof, network_file.path, data_file.path, test)
+    asked = Asked(proof, network_file.path, None if test else data_file.path)
     boxed = bounds if isinstance(method, Dual) and method.boxed else None
     proved = asked.proof(network, data, found.lower, found.flips, boxed, getattr(method, "seconds", 60.0))
     summary = _summary(found)

@@ -33,7 +33,6 @@ class Asked(NamedTuple):
     path: Path | None
     network: Path | None = None
     data: Path | None = None
-    test: bool = False
 
     def proof(
         self,
@@ -61,5 +60,5 @@ class Asked(NamedTuple):
         from brittle.proving import write_beside
 
         proof.save(self.path)
-        beside = write_beside(proof, self.path, self.network, self.data, self.test)
+        beside = write_beside(proof, self.path, self.network, self.data)
         say(", ".join(f"wrote {path}" for path in (self.path, *beside)))

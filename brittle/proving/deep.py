@@ -24,8 +24,9 @@ from brittle.certificates.deep_exact.relaxed_attack import margin_at
 from brittle.certificates.layers import DeepMargins
 from brittle.certificates.scales import Array
 from brittle.proving.program import Line, Program, Unproved, short
+from proofcheck.balls import Refused
 from proofcheck.lagrangian import FREE, OFF, ON, Margin, Step
-from proofcheck.network import Intervals, Refused
+from proofcheck.network import Intervals
 from proofcheck.proof import CLOSE, NEVER, SPLIT, STEP
 
 BEYOND = 1e-9  # of ½R²: what the solver asks for the sake of rounding

@@ -22,10 +22,9 @@ from brittle.proving.deep import DeepProver
 from brittle.proving.program import Line, Program, Unproved, steps_of
 from brittle.proving.two_layers import TwoLayerProver
 from brittle.settings import Data
-from proofcheck.balls import Ball, Definite
+from proofcheck.balls import Ball, Definite, Refused
 from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Network as Checked
-from proofcheck.network import Refused
 from proofcheck.proof import CLOSE, MULTIPLIERS, BadInput, digest, read_data, read_network
 from proofcheck.proof import Proof as WrittenProof
 
@@ -82,8 +81,8 @@ class Proof:
         """Whether the checker takes a claim as it will be written."""
         N, d = self.network.parts[-1].stop, self.X.shape[1]
         empty = {name: np.zeros((1, d if name == "walls" else N)) for name in MULTIPLIERS}
-        box = {} if self.box is None else {"box": np.array(self.box)}
-        written = WrittenProof(self.network, self.X, self.y, {**empty, **self._claims(), **box}, np.inf)
+        box = np.array(self.box or ())
+        written = WrittenProof(self.network, self.X, self.y, {**empty, "box": box, **self._claims()}, np.inf)
         try:
             return written.check(claim) == self.radii[claim]
         except Refused:
@@ -143,7 +142,7 @@ class _Prover:
     y: Array
     box: Box | None
     seconds: float
-    cache: dict[bytes, tuple[Ball, Definite]]
+    cache: dict[bytes, tuple[Definite, Ball]]
 
     @classmethod
     def of(cls, layered: Layered, data: Data, box: Box | None, seconds: float) -> "_Prover":
@@ -186,7 +185,8 @@ class _Prover:
     def _margins(self, row: int, radius: float) -> list[Margin]:
         net, x = self.network, self.X[row]
         z = net.offsets(x)
-        return [Margin(net, x, z, radius, c, c0, self.box, self.cache) for c, c0 in net.margins(float(self.y[row]))]
+        box = np.array(self.box or ())
+        return [Margin(net, x, z, radius, c, c0, box, self.cache) for c, c0 in net.margins(float(self.y[row]))]
 
     def _programs(self, row: int, radius: float, flip: Array, deadline: float) -> list[Program]:
         def expired() -> bool:
@@ -222,7 +222,8 @@ class _Prover:
         for rival, margin in enumerate(self._margins(row, certified)):
             known = margin.network.first_intervals(margin.z, certified)
             for step in (rivals.first, rivals.better):
-                floor = margin.chain(step(rival), known).floor()[0]
+                proof, *quadratic = margin.chain(step(rival), known)
+                floor = proof.floor(*quadratic)[0]
                 if floor >= margin.enough:
                     break
             radius = min(radius, float(np.sqrt(max(2 * floor, 0.0))) * (1 - 1e-12))
@@ -244,13 +245,13 @@ def _shared(values: Array) -> np.ndarray:
     return small if (small == values).all() else values
 
 
-def write_beside(proof: Proof, path: Path, network_path: Path | None, data_path: Path | None, test: bool) -> list[Path]:
+def write_beside(proof: Proof, path: Path, network_path: Path | None, data_path: Path | None) -> list[Path]:
     """What the checker reads in the place of files that it cannot read: the network and the data, beside the proof."""
     written = []
     if not _is_network(proof, network_path):
         written.append(path.with_suffix(".network.npz"))
         _write(written[-1], _layers(proof.network))
-    if not _is_data(proof, data_path, test):
+    if not _is_data(proof, data_path):
         written.append(path.with_suffix(".data.npz"))
         _write(written[-1], {"X": proof.X, "y": proof.y})
     return written
@@ -265,12 +266,12 @@ def _is_network(proof: Proof, path: Path | None) -> bool:
         return False
 
 
-def _is_data(proof: Proof, path: Path | None, test: bool) -> bool:
+def _is_data(proof: Proof, path: Path | None) -> bool:
     rows = list(proof.rows)
     if path is None:
         return False
     try:
-        X, y = read_data(path, proof.network, test)
+        X, y = read_data(path, proof.network)
         return max(rows, default=0) < len(X) and digest([X[rows], y[rows]]) == digest([proof.X[rows], proof.y[rows]])
     except (BadInput, KeyError, ValueError, IndexError, TypeError):
         return False

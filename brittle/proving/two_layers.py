@@ -18,8 +18,9 @@ from brittle.certificates.neighbourhood import LocalModel, Span
 from brittle.certificates.saddle import Iterate, Saddle, Solved
 from brittle.certificates.scales import Array
 from brittle.proving.program import Line, Program, Unproved, short
+from proofcheck.balls import Refused
 from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
-from proofcheck.network import Intervals, Refused
+from proofcheck.network import Intervals
 from proofcheck.proof import CLOSE, NEVER, SPLIT, STEP
 
 TURNS = 12  # of solving and narrowing a branch
