@@ -46,7 +46,7 @@ def _shown(output: Any, pictures: dict[str, bytes]) -> str:
         pictures[place] = base64.b64decode(data["image/png"])
         return f"![What the lines above draw]({place})\n"
     if "text/html" in data:
-        return data["text/html"] + "\n"
+        return str(data["text/html"]) + "\n"
     return f"```\n{output.get('text', data.get('text/plain', '')).rstrip()}\n```\n"
 
 
@@ -65,7 +65,7 @@ def read() -> Any:
     """The notebook as it is kept."""
     import nbformat
 
-    return nbformat.read(NOTEBOOK, as_version=4)
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
 
 
 def main(arguments: list[str]) -> None:
@@ -74,7 +74,7 @@ def main(arguments: list[str]) -> None:
     notebook = read()
     if "--page" not in arguments:
         execute(notebook)
-        nbformat.write(notebook, NOTEBOOK)
+        nbformat.write(notebook, NOTEBOOK)  # type: ignore[no-untyped-call]
     write(notebook)
 
 

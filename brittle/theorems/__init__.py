@@ -2,7 +2,7 @@
 
 from brittle.theorems.base import Failures, LikelyClaim, ScalingClaim, Solution, Theorem
 from brittle.theorems.check import Verdict, check, check_data, check_default, check_instance
-from brittle.theorems.citation import citation
+from brittle.theorems.cited import citation
 from brittle.theorems.comparison import Comparison, Promise, Relation
 from brittle.theorems.instance import Facts, Instance, Told
 from brittle.theorems.judgement import Findings, Judgement, Outcome

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -249,7 +250,7 @@ def _explain(axes: Axes, shown: Plane, words: list[str]) -> None:
     handles = [Line2D([], [], color=COLOURS[3], marker=">", label=each) for each in words]
     if shown.bounds is not None:
         least, median = float(shown.bounds.lower.min()), float(shown.bounds.lower.median())
-        look = {"marker": "o", "markerfacecolor": "none", "markersize": 9, "linestyle": ""}
+        look: dict[str, Any] = {"marker": "o", "markerfacecolor": "none", "markersize": 9, "linestyle": ""}
         handles.insert(
             0,
             Line2D(

@@ -91,7 +91,8 @@ def _knots(network: Network, x: Tensor, y: Tensor, unit: Tensor, limit: float) -
     for start, stop, value, slope in zip(found.start[0], found.stop[0], found.value[0], found.slope[0], strict=True):
         if stop > start:
             knots.append(start + envelope(value, slope, float(stop - start)))
-    return torch.cat(knots).unique()
+    places: Tensor = torch.cat(knots).sort().values
+    return places[torch.cat([places.new_ones(1, dtype=torch.bool), places.diff() > 0])]
 
 
 def envelope(value: Tensor, slope: Tensor, length: float) -> Tensor:
