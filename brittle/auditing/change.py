@@ -24,7 +24,7 @@ MEASURES = {  # what both audits say of the whole, by where it stands in their J
 
 @dataclass(frozen=True)
 class Measure(Result):
-    """One number `before` and `after`, None where an audit does not have it."""
+    """One number by its `name`, `before` and `after`, None where an audit does not have it."""
 
     name: str
     before: float | None

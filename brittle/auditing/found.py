@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.auditing.applicable import TheoremRow
+from brittle.auditing.change import Change, changed
 from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
@@ -65,12 +66,17 @@ class Audit(Result):
     model: Network
     data: Data
 
-    def report(self, path: str | Path, title: str = "") -> None:
-        """Write the page: one HTML file with everything in it. `title` is its heading."""
+    def report(self, path: str | Path, title: str = "", since: "Audit | None" = None) -> None:
+        """Write the page: one HTML file with everything in it. `title` is its heading; `since` is compared with."""
         require(Path(path).suffix.lower() == ".html", f"{path}: the page is HTML; choose a name like audit.html")
         kind = self.network["kind"]
         page = import_module("brittle.report")  # the room that draws is below this one, and nothing here needs it
-        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}")
+        other = None if since is None else ("the other one", since.to_json())
+        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}", None, other)
+
+    def change(self, since: "Audit") -> Change:
+        """What is different from another audit, such as that of an earlier network on the same data."""
+        return changed(since.to_json(), self.to_json())
 
     def by_example(self) -> dict[str, Any]:
         """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""

@@ -19,7 +19,7 @@ KKT_DECADES = 6  # of its residual on the scale
 
 @dataclass(frozen=True)
 class Mechanism(Result):
-    """One cause: `named` where the audit names it, with its `sentence`.
+    """One cause by its `name`: `named` where the audit names it, with its `sentence`.
 
     `measure` says what the `value` is, None where it was not measured; beyond the `threshold`, from the `harmless` end
     of the scale towards the `worst`, the cause is named. `factor` is what it costs in radii, or None, `of` of what.

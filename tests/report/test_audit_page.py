@@ -205,7 +205,12 @@ def test_drawings_escape_and_scale():
 
 
 def test_the_page_can_be_written_from_the_audit_itself(audited, tmp_path):
-    audited[0].report(tmp_path / "a.html")
-    assert (tmp_path / "a.html").read_text().startswith("<!doctype html>")
+    found = audited[0]
+    found.report(tmp_path / "a.html", since=found)
+    text = (tmp_path / "a.html").read_text()
+    assert text.startswith("<!doctype html>")
+    assert content_of(text)["other"]["audit"] == content_of(text)["audit"]
+    assert found.change(since=found).farther == 0
+    assert found.remedy_frame()["name"].tolist() == [each.name for each in found.remedies]
     with pytest.raises(bt.InputError, match="the page is HTML"):
         audited[0].report(tmp_path / "a.pdf")
