@@ -14,7 +14,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "brittle needs Python 3.11 or newer, found " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,peers,onnx,tables,images,cluster]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,peers,onnx,tables,images,cluster,explore]'
 	touch $(READY)
 
 demo: setup

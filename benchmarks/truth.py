@@ -32,7 +32,7 @@ ATTACKS: dict[str, Attack[AttackResult]] = {
     "Foolbox DeepFool": Foolbox("L2DeepFoolAttack"),
     "Foolbox Carlini-Wagner": Foolbox("L2CarliniWagnerAttack", {"binary_search_steps": 6, "steps": 500}),
     "Foolbox NewtonFool": Foolbox("NewtonFoolAttack"),
-    "Foolbox EAD (ℓ2 decision)": Foolbox("EADAttack", {"binary_search_steps": 6, "steps": 500, "decision_rule": "L2"}),
+    "Foolbox EAD (elastic net)": Foolbox("EADAttack", {"binary_search_steps": 6, "steps": 500, "decision_rule": "EN"}),
 }
 BOUNDS: dict[str, tuple[Certificate, Callable[[Problem], bool]]] = {
     "brittle exact, 1e-3": (Exact(gap=1e-3, seconds=60), lambda problem: True),
@@ -40,7 +40,7 @@ BOUNDS: dict[str, tuple[Certificate, Callable[[Problem], bool]]] = {
     "brittle dual": (Dual(), lambda problem: True),
     "CROWN (own relaxation)": (Relaxation(), lambda problem: True),
     "SDP-CROWN's formula": (SdpCrown(), lambda problem: isinstance(problem.network, TwoLayer)),
-    "Lipschitz, local": (Lipschitz(), lambda problem: True),
+    "Lipschitz, local": (Lipschitz(), lambda problem: isinstance(problem.network, TwoLayer)),
     "Lipschitz, spectral (LipNaive)": (Lipschitz(constant="spectral"), lambda problem: True),
 }
 

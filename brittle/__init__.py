@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from brittle import networks as networks
     from brittle import report as report
     from brittle import settings as settings
+    from brittle import testing as testing
     from brittle import theorems as theorems
     from brittle import training as training
     from brittle.auditing import audit as audit
@@ -36,7 +37,7 @@ else:
 
     def __getattr__(name: str) -> object:
         """A folder is imported when it is first named, so that `import brittle` costs nothing."""
-        if name in ROOMS:
+        if name in (*ROOMS, "testing"):
             return import_module(f"brittle.{name}")
         if name == "audit":
             return import_module("brittle.auditing").audit
@@ -44,4 +45,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *ROOMS, "audit"])
+    return sorted([*__all__, *ROOMS, "audit", "testing"])

@@ -6,15 +6,17 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
 from brittle.attacks.pieces import has_many_pieces, windows
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
 from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
-from brittle.common.progress import Progress
+from brittle.common.progress import Progress, silent
+from brittle.networks import Network
+from brittle.settings import Data
 
 EQUAL = 1e-9  # relative: two norms that differ by less are the same
 HURRIED = 1e-3  # relative: the gain for which a large network is not worth another look
@@ -89,6 +91,18 @@ class MinimumNorm(Attack[MinimumNormResult]):
             known = search.norms.isfinite()
             sizes = 2 * torch.where(known, search.norms, target.X.norm(dim=1))
             yield noise * (sizes / noise.norm(dim=1))[:, None]
+
+
+def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20) -> Tensor:
+    """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer."""
+    target = Target(network, data, bounds, Generator(), silent)
+    search = Search(target, FREE, torch.inf)
+    with torch.no_grad():
+        search.begin(flips)
+        search.shorten(rounds, HURRIED if has_many_pieces(network) else EQUAL)
+        found, _ = search.perturbations()
+        better = (found.norm(dim=1) < flips.norm(dim=1)) & (network.margins(data.X + found, data.y) < 0)
+    return torch.where(better[:, None], found, flips)
 
 
 def _towards_others(target: Target, count: int) -> Iterator[Tensor]:

@@ -38,6 +38,11 @@ class Search:
         self.norms = torch.full((len(target.X),), torch.inf, dtype=torch.float64)
         self.norms[target.margins < 0] = 0
 
+    def begin(self, flips: Tensor) -> None:
+        """From perturbations (n, dim) that are known to flip."""
+        rows = (self.norms > 0).nonzero()[:, 0]
+        self.norms[rows], self.rays[rows] = flips[rows].norm(dim=1), unit_rows(flips[rows])
+
     def start(self, probes: Tensor, steps: int) -> None:
         """On the sphere of the shortest known flip go against the gradient, first that at x + probe.
 

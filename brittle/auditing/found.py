@@ -13,6 +13,7 @@ from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
+from brittle.auditing.mechanisms import Mechanism, mechanisms
 from brittle.auditing.plan import Plan
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import audited
@@ -20,7 +21,7 @@ from brittle.auditing.treatment import Treatment
 from brittle.auditing.vulnerability import Vulnerability
 from brittle.common.errors import InputError, require
 from brittle.common.latex import tabular
-from brittle.common.result import Result, short
+from brittle.common.result import Result, frame, short
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -68,7 +69,7 @@ class Audit(Result):
         """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
         weak, rows = self.vulnerability, self.vulnerability.examples
         y = audited(self.data, weak.held_out).y[rows].tolist()
-        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self._name(label) for label in y]}
+        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self.class_name(label) for label in y]}
         for name in ("free", "on", "off", "gradient_step"):
             radii = getattr(weak, name)
             if radii is not None:
@@ -79,9 +80,21 @@ class Audit(Result):
             columns |= {name: _spread(proofs.rows, values, len(rows)) for name, values in named.items()}
         return columns
 
-    def _name(self, label: float) -> Any:
+    def class_name(self, label: float) -> Any:
+        """What the data call this label; the label itself where they do not say."""
         names = self.data.truth.names
+        if self.data.binary and label == 0:
+            return "undecided"
         return label if names is None else names[int((label + 1) / 2 if self.data.binary else label)]
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All causes that were looked for with their measures, the named ones first."""
+        return mechanisms(self)
+
+    def remedy_frame(self) -> Any:
+        """A pandas DataFrame with a row for every remedy."""
+        return frame([each.plain() for each in self.remedies])
 
     def to_latex(self) -> str:
         """A tabular with the rules of booktabs: the median of every kind of radius, and how many it rests on."""
@@ -100,7 +113,7 @@ class Audit(Result):
     def content(self) -> dict[str, Any]:
         """Everything but the network and the data themselves, with the word on whether it is reproducible."""
         content = {name: value for name, value in super().content().items() if name not in ("model", "data")}
-        return {**content, "reproducible": self.reproducible}
+        return {**content, "mechanisms": self.mechanisms, "reproducible": self.reproducible}
 
     def remedy(self, name: str) -> Treatment:
         for treatment in self.remedies:

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -251,7 +250,7 @@ class _Auditor:
             self.cut.append("certificates")
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
-        return replace(weak, certified=before), treatments
+        return weak.proved(before), treatments
 
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))

@@ -16,7 +16,7 @@ from brittle.auditing.forecast import Forecast, forecast
 from brittle.auditing.limit import share_of
 from brittle.auditing.proofs import Certified, Subject
 from brittle.auditing.remedy import Made, Patient, Remedy, Signs, judged_accuracy
-from brittle.auditing.sample import median, tenth
+from brittle.auditing.sample import median, median_interval, tenth
 from brittle.auditing.ties import tied
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
@@ -36,11 +36,11 @@ class Treatment(Result):
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
-    flip; `strict_before` and `strict_after` those where it is not, None where they are the same. `tenth_before` and
-    `tenth_after` are what nine tenths of the examples have at least, `share_before` and `share_after` the median radius
-    over what the data allow, None for one class. `proved_before` and `proved_after` are medians of what is proved of
-    the same examples, `proved_tenth_before` and `proved_tenth_after` what is proved of nine tenths, None where nothing
-    was.
+    flip, the second that of the radii `norms_after`; `strict_before` and `strict_after` are those where a tie is none,
+    None where they are the same. `tenth_before` and `tenth_after` are what nine tenths of the examples have at least,
+    `share_before` and `share_after` the median radius over what the data allow, None for one class. `proved_before` and
+    `proved_after` are medians of what is proved of the same examples, `proved_tenth_before` and `proved_tenth_after`
+    what is proved of nine tenths, None where nothing was.
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
@@ -56,6 +56,7 @@ class Treatment(Result):
     accuracy_after: float
     radius_before: float
     radius_after: float
+    norms_after: Tensor
     strict_before: float | None
     strict_after: float | None
     tenth_before: float
@@ -88,6 +89,7 @@ class Treatment(Result):
             accuracy_after=NAN,
             radius_before=patient.radius,
             radius_after=NAN,
+            norms_after=torch.zeros(0),
             strict_before=before.strict,
             strict_after=None,
             tenth_before=tenth(before.norms),
@@ -123,10 +125,16 @@ class Treatment(Result):
         factors = (self.factor, self.factor if self.proved_factor is None else self.proved_factor)
         return min(factors) if self.applied and not any(map(math.isnan, factors)) else 0.0
 
+    @property
+    def interval_after(self) -> tuple[float, float]:
+        """Encloses the median radius of all examples after it, with a probability of 95 % at least."""
+        return median_interval(self.norms_after)
+
     def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file, and the factors."""
         content = {name: value for name, value in super().content().items() if name != "network"}
-        return {**content, "factor": self.factor, "proved_factor": self.proved_factor}
+        factors = {"factor": self.factor, "proved_factor": self.proved_factor}
+        return {**content, **factors, "interval_after": self.interval_after if self.applied else None}
 
 
 class Case(NamedTuple):
@@ -189,6 +197,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         applied=True,
         explains=known.explains + _some_of(given, patient),
         radius_after=radii.median,
+        norms_after=radii.norms,
         strict_after=strict,
         tenth_after=tenth(radii.norms),
         share_after=None if before.limits is None else share_of(radii.norms, before.limits),

@@ -43,15 +43,26 @@ def weaknesses(
     limit: Limit | None,
 ) -> list[str]:
     """Each in one sentence: what lies in the data first, then in training, and last what most trained networks have."""
-    found = (
-        _doubtful_labels(tells),
-        _off_subspace(shape, weak, reasons),
-        _stopped_early(tells, regime),
-        _lazy(regime, weak),
-        "" if little_is_left(limit) else _universal(weak, tells),
-        _kkt(regime),
-    )
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in causes(shape, regime, weak, reasons, tells, limit).values() if sentence]
+
+
+def causes(
+    shape: Geometry,
+    regime: TrainingRegime,
+    weak: Vulnerability,
+    reasons: Explanation,
+    tells: Evidence,
+    limit: Limit | None,
+) -> dict[str, str]:
+    """The sentence of every mechanism by its name, empty where it is none here."""
+    return {
+        "doubtful labels": _doubtful_labels(tells),
+        "off-subspace weights": _off_subspace(shape, weak, reasons),
+        "stopped early": _stopped_early(tells, regime),
+        "lazy training": _lazy(regime, weak),
+        "one direction": "" if little_is_left(limit) else _universal(weak, tells),
+        "KKT point": _kkt(regime),
+    }
 
 
 def little_is_left(limit: Limit | None) -> bool:

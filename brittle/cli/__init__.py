@@ -14,6 +14,7 @@ from brittle.common.errors import InputError
 
 COMMANDS = {
     "audit": "Say why a network is not robust, exactly how much, and what would help.",
+    "explore": "Explore an audit, and the laboratory of the four papers, in the browser.",
     "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
@@ -98,7 +99,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        return typer.main.get_command(app)(args=arguments, prog_name="brittle", standalone_mode=False) or 0
+        command = typer.main.get_command(app)
+        return command(args=arguments, prog_name="brittle", standalone_mode=False, obj=tuple(arguments)) or 0
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # Typer's own way to end, with code 1
             raise stop.__context__ from None

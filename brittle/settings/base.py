@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from brittle.common.errors import require, require_count, required
 from brittle.common.notes import note
 from brittle.common.parts import check_fields
-from brittle.settings.arrays import Examples, Labels, as_rows, numbered
+from brittle.settings.arrays import Examples, Labels, as_rows, column_names, numbered
 from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
@@ -37,6 +37,7 @@ class Truth:
     offset: Tensor | None = None  # (columns,), a point of an affine subspace; None for a linear one
     image: tuple[int, ...] | None = None  # shape of one example, where it has axes: (height, width), (channels, h, w)
     names: tuple[str, ...] | None = None  # of the classes by their numbers; of -1 and then +1
+    features: tuple[str, ...] | None = None  # what the columns are called, where a table says it
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,7 @@ class Data:
 
     def __post_init__(self) -> None:
         require((self.X_test is None) == (self.y_test is None), "X_test and y_test belong together: give both or none")
+        features = self.truth.features or column_names(self.X)
         image = self._flatten("X")
         labels, counts = {"y": self.y}, {"y": len(self.X)}
         if self.X_test is not None and self.y_test is not None:
@@ -77,8 +79,9 @@ class Data:
         numbers, names = numbered(labels, self.truth.names)
         for name, y in checked_labels(numbers, counts).items():
             object.__setattr__(self, name, y)
-        if image is not None or names != self.truth.names:
-            object.__setattr__(self, "truth", replace(self.truth, image=image or self.truth.image, names=names))
+        if image is not None or names != self.truth.names or features != self.truth.features:
+            truth = replace(self.truth, image=image or self.truth.image, names=names, features=features)
+            object.__setattr__(self, "truth", truth)
         check_truth(self.truth, len(self.X), self.columns, counts.get("y_test"))
 
     def _flatten(self, name: str) -> tuple[int, ...] | None:

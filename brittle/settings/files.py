@@ -1,6 +1,6 @@
 """Data files: .npz with everything that `Data` holds, .pt tensors, .csv and .parquet tables, folders of pictures."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from brittle.common.parts import option
 from brittle.common.paths import KINDS_OF_DATA
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
+from brittle.settings.arrays import Examples, Labels
 from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.parquet import read_parquet
 from brittle.settings.picture_folder import picture_folder
@@ -26,8 +27,8 @@ VECTORS = ("means", "mean_labels", "basis", "complement", "offset")
 INDICES = ("cluster", "cluster_test")
 COUNTS = ("dim", "codimension")
 NUMBERS = ("radius", "coherence", "noise")
-TEXTS = ("y", "y_test", "names")  # which may be texts
-NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names")
+TEXTS = ("y", "y_test", "names", "features")  # which may be texts
+NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names", "features")
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -59,14 +60,20 @@ class File(GivenSet):
             return _named(path, lambda: self._chosen(picture_folder(path)))
         suffix = existing(path).suffix.lower()
         if suffix == ".csv":
-            return _named(path, lambda: Data(*read_csv(path, self.label, self.header, self.classes)))
+            return _named(path, lambda: _table(*read_csv(path, self.label, self.header, self.classes)))
         if suffix == ".parquet":
-            return _named(path, lambda: self._chosen(Data(*read_parquet(path, self.label))))
+            return _named(path, lambda: self._chosen(_table(*read_parquet(path, self.label))))
         require(suffix in READERS, f"{path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
         return _named(path, lambda: self._chosen(data_from(READERS[suffix](path))))
 
     def _chosen(self, data: Data) -> Data:
         return data if self.classes is None else two_classes(data, _numbers(data.truth.names, self.classes))
+
+
+def _table(X: Examples, y: Labels, features: Sequence[str] | None) -> Data:
+    """Names of columns that are not all different say nothing."""
+    clear = features is not None and len(set(features)) == len(features)
+    return Data(X, y, truth=Truth(features=tuple(features) if clear and features else None))
 
 
 def load_data(path: str | Path) -> Data:
@@ -104,10 +111,11 @@ def truth_from(arrays: Arrays) -> Truth:
         shaped = image.ndim == 1 and bool((image > 0).all())
         require(shaped, "image must be the shape of one example, such as [28, 28]")
         known["image"] = tuple(image.tolist())
-    if "names" in arrays:
-        texts = arrays["names"].ndim == 1 and arrays["names"].dtype.kind == "U"
-        require(texts, "names must be a list of texts")
-        known["names"] = tuple(arrays["names"].tolist())
+    for name in ("names", "features"):
+        if name in arrays:
+            texts = arrays[name].ndim == 1 and arrays[name].dtype.kind == "U"
+            require(texts, f"{name} must be a list of texts")
+            known[name] = tuple(arrays[name].tolist())
     for name in ("basis", "complement"):
         _check_orthonormal(name, known[name])
     return Truth(**known)

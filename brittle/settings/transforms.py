@@ -38,8 +38,10 @@ def two_classes(data: Data, classes: tuple[int, int]) -> Data:
 
 
 def _called(data: Data, low: int, high: int) -> Data:
+    """The two keep their names, or the numbers that they had."""
     names = data.truth.names
-    return data if names is None else replace(data, truth=replace(data.truth, names=(names[low], names[high])))
+    kept = (str(low), str(high)) if names is None else (names[low], names[high])
+    return replace(data, truth=replace(data.truth, names=kept))
 
 
 def _signs(y: Tensor, high: int) -> Tensor:
@@ -130,5 +132,7 @@ def _covariance(centred: Tensor) -> Tensor:
 
 
 def _mapped(data: Data, change: Callable[[Tensor], Tensor], truth: Truth) -> Data:
-    X_test = None if data.X_test is None else change(data.X_test)
-    return Data(change(data.X), data.y, X_test, data.y_test, replace(truth, names=data.truth.names))
+    """Classes keep their names, and columns too where none is lost."""
+    X, X_test = change(data.X), None if data.X_test is None else change(data.X_test)
+    features = data.truth.features if X.shape[1] == data.columns else None
+    return Data(X, data.y, X_test, data.y_test, replace(truth, names=data.truth.names, features=features))

@@ -42,6 +42,37 @@ def test_a_radius_can_be_demanded(files, capsys):
     assert "below 1e+09" in capsys.readouterr().err
 
 
+def test_two_networks_are_compared(files, rng, capsys):
+    save_network(PyTorch().draw(12, 20, rng), "second.npz")
+    outputs = ["--report", "both.html", "--json", "both.json", "--summary", "both.md", "--fail-below", "1e-9"]
+    main(["audit", "net.npz", "second.npz", "--data", "data.npz", *outputs, *QUICK])
+    seen = capsys.readouterr()
+    assert "median distance to a flip" in seen.out
+    both = json.loads((files / "both.json").read_text())
+    assert both["change"]["examples"] == 4
+    assert both["first"]["vulnerability"]["examples"] == both["second"]["vulnerability"]["examples"]
+    assert both["change"]["sentence"] in " ".join(seen.out.split())
+    assert both["command"].startswith("brittle audit net.npz second.npz --data data.npz")
+    page = (files / "both.html").read_text()
+    assert "Audit of second.npz" in page
+    assert '"other":{"title":"net.npz"' in page
+    assert "| | before | now |" in (files / "both.md").read_text()
+
+
+def test_a_run_is_compared_with_the_one_before_it(files, capsys):
+    command = ["audit", "net.npz", "--data", "data.npz", *QUICK]
+    assert main([*command, "--json", "last.json"]) == 0
+    assert json.loads((files / "last.json").read_text())["seed"] == 0
+    assert (
+        main([*command, "--since", "last.json", "--summary", "s.md", "--fail-below", "1e9", "--judge", "attacked"]) == 1
+    )
+    assert "0 are farther" in " ".join(capsys.readouterr().out.split())
+    assert (files / "s.md").read_text().startswith("### ❌ Audit of net.npz: the attacked median radius")
+    (files / "no.json").write_text("[1]")
+    assert main([*command, "--since", "no.json"]) == 2
+    assert "--since is no.json; it must be what brittle audit --json wrote" in capsys.readouterr().err
+
+
 def test_held_out_examples_can_be_audited_and_the_plan_be_asked_for(files, rng, capsys):
     network, data = load_network("net.npz"), Subspace(dim=12, codimension=6).sample(8, rng, test=5)
     save_data(Data(data.X, network.predict(data.X), data.X_test, network.predict(data.X_test)), "both.npz")
@@ -120,6 +151,9 @@ def test_other_layers_do_not_fit_a_state(files, capsys):
         (["audit", "net.npz", "--data", "data.npz", "--remedy", "prayer"], "remedy is 'prayer'"),
         (["audit", "net.npz", "--data", "data.npz", "--report", "no/a.html"], "the folder no does not exist"),
         (["harden", "net.npz", "--data", "data.npz", "--remedy", "prayer", "--out", "o.npz"], "--remedy is 'prayer'"),
+        (["audit", "net.npz", "--data", "data.npz", "--since", "gone.json"], "--since is gone.json"),
+        (["audit", "net.npz", "net.npz", "--data", "data.npz", "--since", "data.npz"], "--since was given with two"),
+        (["audit", "net.npz", "gone.npz", "--data", "data.npz"], "gone.npz: no such file"),
         (["audit", "net.npz", "--data", "wide.npz"], "12 features"),
         (["audit", "net.npz", "--data", "classes.npz"], "needs the labels -1 and 1"),
     ],

@@ -226,7 +226,8 @@ def _below(gram: Gram, y: Array, signs: Signs, ceiling: float) -> bool:
 
 def confirmed_ceiling(proof: MarginProof, data: Data) -> float:
     """The proof's ceiling, raised step by step until every leaf can be confirmed."""
-    X, y, ceiling, wrong = rows(data, proof.biases), data.y.numpy(), proof.ceiling, range(len(proof.leaves))
+    X, y = rows(data, proof.biases), data.y.numpy()
+    wrong = list(range(len(proof.leaves)))
     for slack in RAISES:
         ceiling = proof.ceiling * (1 + slack)
         wrong = unconfirmed(proof, X, y, ceiling, wrong)
