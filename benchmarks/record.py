@@ -69,13 +69,12 @@ PROBLEMS = {
 def halves(data: Data) -> tuple[Data, Data]:
     """What is trained on, and what is held out."""
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(1))
-    held = min(HELD_OUT, len(data) // 5)
-    return tuple(Data(data.X[rows], data.y[rows]) for rows in (order[held:], order[:held]))  # type: ignore[return-value]
+    held, inner = order.split([count := min(HELD_OUT, len(data) // 5), len(data) - count])
+    return Data(data.X[inner], data.y[inner]), Data(data.X[held], data.y[held])
 
 
-def train(problem: Problem, data: Data) -> tuple[Network, dict[str, float]]:
+def train(problem: Problem, inner: Data, held: Data) -> tuple[Network, dict[str, float]]:
     """The network, and what it reaches on held-out pictures."""
-    inner, held = halves(data)
     begun = time.process_time()
     network = problem.training.train(inner, problem.image, _told())
     seconds = time.process_time() - begun
@@ -120,7 +119,7 @@ def _trained(options: argparse.Namespace) -> None:
     given = {name: value for name in SIZES if (value := getattr(options, name)) is not None}
     problem = replace(problem, training=replace(problem.training, **given))
     print(f"{options.problem}: {problem.training}", flush=True)
-    network, reached = train(problem, problem.load())
+    network, reached = train(problem, *halves(problem.load()))
     save_network(network, options.out)
     print(f"held-out pictures: accuracy {reached['accuracy']:.2%}, {reached['under attack']:.2%} under attack")
     print(f"{reached['processor']:.0f} processor seconds; {options.out}")
