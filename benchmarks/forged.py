@@ -65,7 +65,7 @@ def genuine(folder: Path, seed: int, examples: int = 5) -> list[Genuine]:
         arrays = proof.arrays()
         rivals = (len(arrays["starts"]) - 1) // len(arrays["rows"])
         found += [
-            Genuine(_alone(arrays, place, rivals, proof.X, proof.y), *beside, float(bounds.upper[row]))
+            Genuine(_alone(arrays, place, rivals, proof.X, proof.y), beside[0], beside[1], float(bounds.upper[row]))
             for place, row in enumerate(proof.rows)
         ]
     return found

@@ -20,7 +20,7 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from torch import nn
 
-from brittle.networks import Deep, Network, TwoLayer, load_network, save_network
+from brittle.networks import Deep, Network, TwoLayer, load_network, recognise, save_network
 from brittle.settings import Cifar10, Data, Mnist, load_data, save_data
 
 PIXELS = 3072
@@ -154,6 +154,11 @@ def good_files() -> dict[str, Format]:
         "pt state": ("a.pt", lambda path: torch.save({"state_dict": rows.state_dict()}, path), _network),
         "safetensors": ("a.safetensors", lambda path: save_network(deep, path), _network),
         "onnx": ("a.onnx", _onnx, _network),
+        "folded": (
+            "a.safetensors",
+            lambda path: save_network(recognise(pictures, (1, 4, 4))[0], path),
+            _network,
+        ),
         "scripted rows": ("a.pt", lambda path: torch.jit.save(torch.jit.script(rows), path), _network),
         "scripted pictures": ("a.pt", lambda path: torch.jit.save(torch.jit.script(pictures), path), _picture_network),
         "traced pictures": (

@@ -139,7 +139,7 @@ def definite(Q: Ball) -> Definite:
     shift = max(SHIFT, 8 * (slack + gamma(n + 4) * float(A.trace() + n)))
     A.flat[:: n + 1] -= shift
     try:
-        L = np.linalg.cholesky(A)
+        L = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise Refused("a matrix is not proved to be definite") from None
     off = total(A - L @ L.T) + slack + gamma(n + 4) * (total(L) ** 2 + total(A) + (shift + 4) * n)

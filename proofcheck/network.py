@@ -54,7 +54,7 @@ class Network:
         about I; it is triangular, and regular if no 0 is on its diagonal.
         """
         W, (m, d) = self.weights[0], self.weights[0].shape
-        R = np.linalg.qr(W.T, mode="r")
+        R = np.asarray(np.linalg.qr(W.T, mode="r"), dtype=np.float64)
         if m < d and (abs(R.diagonal()) > 1e-6 * abs(R).max()).all():
             T = np.triu(solve_triangular(R, np.eye(m)))
             Z = (ball(W) @ W.T) @ T

@@ -97,9 +97,10 @@ def read_proof(path: Path, network: Network, X: Array, y: Array, seconds: float)
     shapes |= {name: (1 if len(found[name]) == 1 else steps, wide[name]) for name in MULTIPLIERS}
     fit = all(found[name].shape == shape for name, shape in shapes.items())
     require(fit and all(found[name].dtype.kind in "iu" for name in whole), "its arrays do not fit together")
-    require(((rows >= 0) & (rows < len(X))).all(), "it is about examples that are not there")
+    places = rows.astype(np.int64)
+    require(((places >= 0) & (places < len(X))).all(), "it is about examples that are not there")
     require(found["network"].tobytes() == digest(network.parameters), "it is about another network")
-    require(found["data"].tobytes() == digest([X[rows], y[rows]]), "it is about other examples")
+    require(found["data"].tobytes() == digest([X[places], y[places]]), "it is about other examples")
     return Proof(network, X, y, found, seconds)
 
 
@@ -149,4 +150,4 @@ class Proof:
     def _step(self, place: int) -> Step:
         rows = (self.found[name] for name in MULTIPLIERS)
         values = (floats(each[place if len(each) > 1 else 0]) for each in rows)
-        return Step(self.found["kinds"][place], *values, float(self.found["mu"][place]))
+        return Step._make((self.found["kinds"][place], *values, float(self.found["mu"][place])))

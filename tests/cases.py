@@ -49,6 +49,7 @@ from brittle.training import (
     Exponential,
     Flow,
     LimitedPGD,
+    LipschitzMargin,
     Logistic,
     LogLoss,
     Loss,
@@ -199,6 +200,7 @@ REGIMES = [
     ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),
     ("training for the radius", MaximumRadius(until=Steps(8), batch=3)),
     ("adversarial training within limits", LimitedPGD(until=Steps(8), batch=3, inner_steps=3)),
+    ("training for margins of layers of norm 1", LipschitzMargin(until=Steps(8), batch=3)),
     ("TRADES within limits", LimitedPGD(until=Steps(8), batch=3, inner_steps=3, trades=2.0)),
 ]
 

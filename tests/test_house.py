@@ -16,11 +16,13 @@ ORDER = [
     "training",
     "margin",
     "certificates",
+    "truth",
     "proving",
     "theorems",
     "auditing",
     "experiments",
     "report",
+    "explorer",
     "cli",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))

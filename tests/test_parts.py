@@ -129,7 +129,7 @@ def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
         offered = described.offered(parts)
 
     family = Regimes("regime", "training", "Regime")
-    assert family.words.endswith("limited-pgd, momentum")
+    assert family.words.endswith("lipschitz-margin, momentum")
     (shown,) = family.options["momentum"].__metadata__
     assert (shown.default, shown.help) == ("--momentum", "momentum: share of the last step that is kept.")
     assert family.chosen("momentum", {"momentum": 0.5, "rate": 2.0}) == Momentum(momentum=0.5, rate=2.0)

@@ -27,7 +27,8 @@ def test_audit_is_a_function_whatever_is_imported():
 
 def test_every_room_is_there_when_it_is_named():
     assert [getattr(brittle, room).__name__ for room in brittle.ROOMS] == [f"brittle.{room}" for room in brittle.ROOMS]
-    assert {*brittle.ROOMS, "audit", "InputError"} <= set(dir(brittle))
+    assert {*brittle.ROOMS, "audit", "testing", "InputError"} <= set(dir(brittle))
+    assert brittle.testing.assert_robust.__doc__
     with pytest.raises(AttributeError, match="no attribute 'atacks'"):
         brittle.atacks  # noqa: B018
 

@@ -9,10 +9,10 @@ from brittle.attacks.directions import (
     signed_gradients,
     signed_means,
 )
-from brittle.attacks.flips import first_flip, flip_intervals, step_past
+from brittle.attacks.flips import first_flip, flip_intervals, sooner_flip, step_past
 from brittle.attacks.gradient_step import GradientStep, GradientStepResult
 from brittle.attacks.intervals import Intervals
-from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult
+from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult, shortened
 from brittle.attacks.peers import Foolbox, as_foolbox, from_foolbox
 from brittle.attacks.pgd import PGD, PGDResult
 from brittle.attacks.ray import Ray
@@ -50,9 +50,11 @@ __all__ = [
     "off_subspace_weights",
     "pixels",
     "restriction_for",
+    "shortened",
     "signed_examples",
     "signed_gradients",
     "signed_means",
+    "sooner_flip",
     "step_past",
     "transfer",
 ]

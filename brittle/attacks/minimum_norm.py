@@ -6,15 +6,17 @@ from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
-from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.pieces import has_many_pieces
+from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
+from brittle.attacks.pieces import has_many_pieces, windows
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
 from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
-from brittle.common.progress import Progress
+from brittle.common.progress import Progress, silent
+from brittle.networks import Network
+from brittle.settings import Data
 
 EQUAL = 1e-9  # relative: two norms that differ by less are the same
 HURRIED = 1e-3  # relative: the gain for which a large network is not worth another look
@@ -26,6 +28,13 @@ class MinimumNormResult(AttackResult):
 
     The region of a two-layer network is every x + δ' with the same concave neurons (y v_j < 0) active as at x + δ;
     that of a deep network is every x + δ' with all neurons as at x + δ. The bound is 0 where none was proved.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.MinimumNorm().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bool((found.bound <= found.norms + 1e-9).all())
+        True
     """
 
     bound: Tensor
@@ -37,9 +46,17 @@ class MinimumNorm(Attack[MinimumNormResult]):
     """Shortens the flip of the gradient ray, looks for a shorter one from `starts` - 1 other starts, and finishes it.
 
     The other starts take their gradient at the nearest examples of other labels and at random points around x, and
-    follow it for `descents` steps; in deep networks small steps downhill are tried too. No perturbation is longer than
-    the gradient ray's. `rounds` limits the finish, which ends by itself where a round gains less than `tolerance`, by
-    default 1e-9. In large networks, whose rays have many pieces, that is 1e-3 and rays are looked at in a few points.
+    follow it for `descents` steps; in deep networks small steps downhill are tried too, and the flip of a walk along
+    the boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish,
+    which ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have
+    many pieces, that is 1e-3 and rays are looked at in a few points.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.MinimumNorm().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> [round(norm, 4) for norm in found.norms.tolist()]
+        [1.0, 1.0, 1.0, 1.0]
     """
 
     name: ClassVar = "minimum-norm"
@@ -67,11 +84,17 @@ class MinimumNorm(Attack[MinimumNormResult]):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
             search.start(probes, self.descents + 1)
         search.seek()
-        bound = search.shorten(self.rounds, self.tolerance or (HURRIED if has_many_pieces(target.network) else EQUAL))
+        bound = search.shorten(self.rounds, self._tolerance(target))
+        if self.starts > 1 and len(windows(target.network)) > 1:
+            other = search.along_boundary()
+            bound = search.take_shorter(other, bound, other.shorten(self.rounds, self._tolerance(target)))
         norms = search.norms
         stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
         perturbations, direction = search.perturbations()
         return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
+
+    def _tolerance(self, target: Target) -> float:
+        return self.tolerance or (HURRIED if has_many_pieces(target.network) else EQUAL)
 
     def _probes(self, target: Target, search: Search) -> Iterator[Tensor]:
         """Where the gradients of the further starts are taken, as perturbations (n, dim)."""
@@ -82,6 +105,27 @@ class MinimumNorm(Attack[MinimumNormResult]):
             known = search.norms.isfinite()
             sizes = 2 * torch.where(known, search.norms, target.X.norm(dim=1))
             yield noise * (sizes / noise.norm(dim=1))[:, None]
+
+
+def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20) -> Tensor:
+    """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> far = bt.attacks.GradientStep().run(network, data).perturbations
+        >>> bool((bt.attacks.shortened(network, data, far).norm(dim=1) < far.norm(dim=1)).all())
+        True
+    """
+    target = Target(network, data, bounds, Generator(), silent)
+    search = Search(target, FREE, torch.inf)
+    with torch.no_grad():
+        search.begin(flips)
+        search.shorten(rounds, HURRIED if has_many_pieces(network) else EQUAL)
+        found, _ = search.perturbations()
+        better = (found.norm(dim=1) < flips.norm(dim=1)) & (network.margins(data.X + found, data.y) < 0)
+    return torch.where(better[:, None], found, flips)
 
 
 def _towards_others(target: Target, count: int) -> Iterator[Tensor]:

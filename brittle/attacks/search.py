@@ -22,6 +22,11 @@ SEEKING_STEPS = 30
 SEEKING_STARTS = 16  # at random points of the box
 WALKING_STEPS = 20
 STEP = 1e-12  # a flip that is shorter by less than this share is the same flip
+BOUNDARY_STEPS = 100  # along the boundary
+IN_OR_OUT = 0.05  # of its length, that such a walk goes in after a flip and out after none
+FEW_PLANES = 3
+LAST_STEP = 0.01  # of the first one's size
+HOPEFUL = 1.02  # times the shortest flip: what is no longer than this when planes have shortened it is worth more
 
 
 class Search:
@@ -32,6 +37,11 @@ class Search:
         self.rays = torch.zeros_like(target.X)
         self.norms = torch.full((len(target.X),), torch.inf, dtype=torch.float64)
         self.norms[target.margins < 0] = 0
+
+    def begin(self, flips: Tensor) -> None:
+        """From perturbations (n, dim) that are known to flip."""
+        rows = (self.norms > 0).nonzero()[:, 0]
+        self.norms[rows], self.rays[rows] = flips[rows].norm(dim=1), unit_rows(flips[rows])
 
     def start(self, probes: Tensor, steps: int) -> None:
         """On the sphere of the shortest known flip go against the gradient, first that at x + probe.
@@ -73,6 +83,38 @@ class Search:
             delta = delta - 2 / steps * norms * unit_rows(gradients)
             delta = delta * (norms / delta.norm(dim=1, keepdim=True).clamp(min=1e-300)).clamp(max=1)
         self._try(rows, unit_rows(delta), self.norms[rows])
+
+    def along_boundary(self) -> "Search":
+        """Another search that begins where a walk along the boundary, with smaller and smaller steps, flips soonest.
+
+        Each step goes downhill, and then in or out to the size of the last one and a little less after a flip, a
+        little more after none (as Rony et al. 2019 decouple direction and norm).
+        """
+        other, rows = Search(self.target, self.subspace, self.limit), self._found()
+        X, y, first = self.target.X[rows], self.target.y[rows], self.norms[rows]
+        delta, sizes, best = torch.zeros_like(X), first, torch.full_like(first, torch.inf)
+        for step in range(BOUNDARY_STEPS):
+            gradients = self.subspace.project(self.target.network.margin_gradients(X + delta, y).double())
+            share = LAST_STEP + (1 - LAST_STEP) * (1 + math.cos(math.pi * step / BOUNDARY_STEPS)) / 2
+            delta = sizes[:, None] * unit_rows(delta - share * first[:, None] * unit_rows(gradients))
+            delta = self.target.clip(delta, rows) if self.subspace.free else delta
+            flipped, lengths = self.target.network.margins(X + delta, y) < 0, delta.norm(dim=1)
+            sooner = flipped & (lengths < best)
+            best = torch.where(sooner, lengths, best)
+            other.rays[rows[sooner]] = unit_rows(delta[sooner])
+            sizes = lengths * torch.where(flipped, 1 - IN_OR_OUT, 1 + IN_OR_OUT)
+        found = best.isfinite()
+        other._try(rows[found], other.rays[rows[found]], best[found] * (1 + IN_OR_OUT))
+        other._shorten_by_planes(FEW_PLANES, 0.0)
+        other.norms[other.norms > HOPEFUL * self.norms] = torch.inf
+        return other
+
+    def take_shorter(self, other: "Search", bound: Tensor, others_bound: Tensor) -> Tensor:
+        """The shorter flip of both searches, and what is proved about it."""
+        better = other.norms < self.norms * (1 - STEP)
+        self.norms, self.rays = torch.where(better, other.norms, self.norms), self.rays.clone()
+        self.rays[better] = other.rays[better]
+        return torch.where(better, others_bound, bound)
 
     def seek(self) -> None:
         """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
@@ -167,7 +209,18 @@ class Search:
             moved = self._move(live, goals)
             bound[live] = torch.where(moved, 0.0, bounds)
             live = live[self.norms[live] < before * (1 - tolerance)]
-        return torch.minimum(bound, self.norms)
+        return torch.minimum(self._about_perturbations(network, bound), self.norms)
+
+    def _about_perturbations(self, network: Layered, bound: Tensor) -> Tensor:
+        """At a corner the point just beyond the flip, which is given away, lies in another region: what holds there."""
+        X, y, beyond = self.target.X, self.target.y, self.perturbations()[0]
+        flips = torch.where(self.norms.isfinite(), self.norms, 0.0)[:, None] * self.rays
+        others = torch.zeros(len(X), dtype=torch.bool)
+        for here, there in zip(*(network.values(X + delta)[:-1] for delta in (flips, beyond)), strict=True):
+            others |= ((here > 0) != (there > 0)).any(1)
+        rows = (others & (bound > 0)).nonzero()[:, 0]
+        bound[rows] = region_bounds(network, X[rows], y[rows], beyond[rows], self.subspace)[1]
+        return bound
 
     def _move(self, rows: Tensor, goals: Tensor) -> Tensor:
         """Try the rays through `goals`, then nearer ones where that is no shorter; returns who moved."""

@@ -27,7 +27,10 @@ HEADLINES = (
 
 @dataclass(frozen=True)
 class TheoremRow(Result):
-    """`applies`: every hypothesis holds; otherwise `obstacle` is the first that fails, or why none can be measured."""
+    """`applies`: every hypothesis holds; otherwise `obstacle` is the first that fails, or why none can be measured.
+
+    `hypotheses` are all of them with what was measured, none where they cannot be.
+    """
 
     id: str
     claim: str
@@ -36,6 +39,7 @@ class TheoremRow(Result):
     obstacle: str
     slack: float | None
     predicted: tuple[Comparison, ...]
+    hypotheses: tuple[Comparison, ...]
 
 
 def applicable(instance: Instance, budget: Budget) -> tuple[TheoremRow, ...]:
@@ -52,9 +56,10 @@ def _row(theorem: Theorem, instance: Instance) -> TheoremRow:
     try:
         verdict = check_instance(theorem, instance)
     except InputError as error:
-        return TheoremRow(theorem.id, theorem.claim, False, "not_applicable", str(error), None, ())
+        return TheoremRow(theorem.id, theorem.claim, False, "not_applicable", str(error), None, (), ())
     failed = [hypothesis for hypothesis in verdict.hypotheses if not hypothesis.holds]
     obstacle = str(failed[0]) if failed else ""
     slack = failed[0].slack if failed else None
     applies = verdict.verdict is not Outcome.HYPOTHESES_FAIL
-    return TheoremRow(theorem.id, theorem.claim, applies, verdict.verdict.value, obstacle, slack, verdict.bound)
+    outcome, promised = verdict.verdict.value, verdict.bound
+    return TheoremRow(theorem.id, theorem.claim, applies, outcome, obstacle, slack, promised, verdict.hypotheses)

@@ -9,10 +9,12 @@ from typing import Any
 from torch import Tensor
 
 from brittle.auditing.applicable import TheoremRow
+from brittle.auditing.change import Change, changed
 from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
+from brittle.auditing.mechanisms import Mechanism, mechanisms
 from brittle.auditing.plan import Plan
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import audited
@@ -20,7 +22,7 @@ from brittle.auditing.treatment import Treatment
 from brittle.auditing.vulnerability import Vulnerability
 from brittle.common.errors import InputError, require
 from brittle.common.latex import tabular
-from brittle.common.result import Result, short
+from brittle.common.result import Result, frame, short
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -36,6 +38,13 @@ class Audit(Result):
     `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are counted in seconds
     of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit where nothing was
     is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> found.reproducible, found.network["kind"]
+        (True, 'two-layer ReLU network')
     """
 
     verdict: str
@@ -57,18 +66,23 @@ class Audit(Result):
     model: Network
     data: Data
 
-    def report(self, path: str | Path, title: str = "") -> None:
-        """Write the page: one HTML file with everything in it. `title` is its heading."""
+    def report(self, path: str | Path, title: str = "", since: "Audit | None" = None) -> None:
+        """Write the page: one HTML file with everything in it. `title` is its heading; `since` is compared with."""
         require(Path(path).suffix.lower() == ".html", f"{path}: the page is HTML; choose a name like audit.html")
         kind = self.network["kind"]
         page = import_module("brittle.report")  # the room that draws is below this one, and nothing here needs it
-        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}")
+        other = None if since is None else ("the other one", since.to_json())
+        page.write_audit_page(self, self.model, self.data, path, title or f"Audit of a {kind}", None, other)
+
+    def change(self, since: "Audit") -> Change:
+        """What is different from another audit, such as that of an earlier network on the same data."""
+        return changed(since.to_json(), self.to_json())
 
     def by_example(self) -> dict[str, Any]:
         """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
         weak, rows = self.vulnerability, self.vulnerability.examples
         y = audited(self.data, weak.held_out).y[rows].tolist()
-        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self._name(label) for label in y]}
+        columns: dict[str, Any] = {"example": rows.tolist(), "label": [self.class_name(label) for label in y]}
         for name in ("free", "on", "off", "gradient_step"):
             radii = getattr(weak, name)
             if radii is not None:
@@ -79,9 +93,21 @@ class Audit(Result):
             columns |= {name: _spread(proofs.rows, values, len(rows)) for name, values in named.items()}
         return columns
 
-    def _name(self, label: float) -> Any:
+    def class_name(self, label: float) -> Any:
+        """What the data call this label; the label itself where they do not say."""
         names = self.data.truth.names
+        if self.data.binary and label == 0:
+            return "undecided"
         return label if names is None else names[int((label + 1) / 2 if self.data.binary else label)]
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """All causes that were looked for with their measures, the named ones first."""
+        return mechanisms(self)
+
+    def remedy_frame(self) -> Any:
+        """A pandas DataFrame with a row for every remedy."""
+        return frame([each.plain() for each in self.remedies])
 
     def to_latex(self) -> str:
         """A tabular with the rules of booktabs: the median of every kind of radius, and how many it rests on."""
@@ -100,7 +126,7 @@ class Audit(Result):
     def content(self) -> dict[str, Any]:
         """Everything but the network and the data themselves, with the word on whether it is reproducible."""
         content = {name: value for name, value in super().content().items() if name not in ("model", "data")}
-        return {**content, "reproducible": self.reproducible}
+        return {**content, "mechanisms": self.mechanisms, "reproducible": self.reproducible}
 
     def remedy(self, name: str) -> Treatment:
         for treatment in self.remedies:

@@ -167,15 +167,22 @@ def _largest_products(X: Tensor, dim: int) -> tuple[float, float]:
 
 def _clusters(X: Tensor) -> tuple[int, float]:
     """The number of groups with the best silhouette, and that silhouette; 1 where none reaches 0.5."""
+    groups, silhouette = grouped(X)
+    return int(groups.max()) + 1, silhouette
+
+
+def grouped(X: Tensor) -> tuple[Tensor, float]:
+    """The groups (n,) with the best silhouette, numbered from 0, and that silhouette; one where none reaches 0.5."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
     points = X.numpy()
     most = min(MOST_CLUSTERS, len(torch.unique(torch.from_numpy(points), dim=0)) - 1)
-    best = (1, 0.0)
+    best, highest = torch.zeros(len(X), dtype=torch.int64), 0.0
     for count in range(2, most + 1):
         with threadpool_limits(1):  # sums round differently with more
             groups = KMeans(count, n_init=3, random_state=0).fit_predict(points)
         score = float(silhouette_score(points, groups))
-        best = max(best, (count, score), key=lambda pair: pair[1])
-    return best if best[1] >= 0.5 else (1, best[1])
+        if score > highest:
+            best, highest = torch.from_numpy(groups).long(), score
+    return (best if highest >= 0.5 else torch.zeros_like(best)), highest

@@ -5,7 +5,7 @@ them. So ρ_i, half the distance to the nearest example of another class, is a f
 more, at the cost of its rival; the mean of all cannot exceed the linear program max Σ r_i with r_i + r_j ≤ d_ij.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -37,8 +37,12 @@ class Limit(Result):
     share: float
     proved_share: float | None
 
+    def proving(self, proved: Tensor | None) -> "Limit":
+        """With what is proved of the first audited examples."""
+        return replace(self, proved_share=None if proved is None else share_of(proved, self.radii))
 
-def limit(data: Data, audited: Data, norms: Tensor, proved: Tensor | None) -> Limit | None:
+
+def limit(data: Data, audited: Data, norms: Tensor) -> Limit | None:
     """For the `audited` examples with these radii; None where the training data have one class only."""
     try:
         distances, rivals = nearest_rivals(audited.X, audited.y, data.X, data.y)
@@ -50,12 +54,12 @@ def limit(data: Data, audited: Data, norms: Tensor, proved: Tensor | None) -> Li
         rivals=rivals,
         median=float(radii.median()),
         mean=largest_mean(audited.X, audited.y, distances),
-        share=_share(norms, radii),
-        proved_share=None if proved is None else _share(proved, radii),
+        share=share_of(norms, radii),
+        proved_share=None,
     )
 
 
-def _share(norms: Tensor, radii: Tensor) -> float:
+def share_of(norms: Tensor, radii: Tensor) -> float:
     """The median of the ratios; an example that coincides with a rival has nothing to share."""
     some = radii[: len(norms)] > 0
     return float((norms[some] / radii[: len(norms)][some]).median()) if bool(some.any()) else 0.0

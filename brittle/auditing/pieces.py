@@ -34,7 +34,7 @@ class AttackedPiece:
 
 @dataclass(frozen=True, eq=False)
 class ProvedPiece:
-    """Enclosures of the radii of `data`, of which perturbations `flips` are known already."""
+    """Enclosures of the radii of `data`, of which perturbations `flips` are known already, and the shortest flips."""
 
     network: Network
     data: Data
@@ -44,7 +44,8 @@ class ProvedPiece:
     def __call__(self) -> Outcome:
         found = self.method.bound(self.network, self.data, attack=Known(self.flips))
         status = [str(ending) for ending in found.status]
-        return {"lower": found.lower, "upper": found.upper, "nodes": found.nodes, "status": status}
+        bounds = {"lower": found.lower, "upper": found.upper, "flips": found.flips}
+        return {**bounds, "nodes": found.nodes, "status": status}
 
 
 Piece: TypeAlias = AttackedPiece | ProvedPiece
@@ -67,4 +68,5 @@ def alone(pieces: Sequence[Piece]) -> Iterator[Outcome]:
 
 def some(data: Data, rows: Tensor) -> Data:
     """These training examples, without the held-out ones: a piece takes nothing along that it does not need."""
-    return replace(data, X_test=None, y_test=None).take(rows)
+    truth = replace(data.truth, cluster_test=None)
+    return replace(data, X_test=None, y_test=None, truth=truth).take(rows)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from brittle.auditing.costs import BYTES, RATE, Costs, largest_spectrum, spectrum
+from brittle.auditing.costs import BYTES, RATE, Costs, largest, spectrum
 from brittle.auditing.geometry import MOST_PAIRED
 from brittle.common.result import Result
 from brittle.networks import Network
@@ -25,6 +25,13 @@ class Plan(Result):
     random sums of them) the data's span is found, `paired` of how many examples the angles are measured. `theorems` and
     `kkt` say whether the theorems and the distance from a KKT point are measured. `remedies` is how many are tried.
     `remedy_work` is what each of them has at least, `proof_work` what certificates have.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> plan = bt.auditing.planned(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=10)
+        >>> plan.examples, plan.theorems
+        (6, True)
     """
 
     budget: float
@@ -72,7 +79,8 @@ class Plan(Result):
         if whole <= GEOMETRY * budget:
             return len(data)
         work = GEOMETRY * budget - 8 * data.X.numel() / BYTES
-        return largest_spectrum(min(len(data), 4 * data.columns), data.columns, max(work, 0.02 * budget))
+        most = min(len(data), 4 * data.columns)
+        return largest(most, lambda rows: spectrum(rows, data.columns), max(work, 0.02 * budget))
 
 
 def limit_work(data: Data, examples: int) -> float:
@@ -83,3 +91,8 @@ def limit_work(data: Data, examples: int) -> float:
 def theorem_work(data: Data) -> float:
     """A few products of all pairs of examples."""
     return 6 * len(data) ** 2 * data.columns / RATE
+
+
+def largest_margin_work(data: Data) -> float:
+    """A relaxation over all sign patterns of either class."""
+    return 0.02 + 6e-8 * len(data) ** 3

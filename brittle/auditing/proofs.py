@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 import torch
 from torch import Tensor
 
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
-from brittle.auditing.pieces import ProvedPiece, some
+from brittle.auditing.pieces import Outcome, ProvedPiece, some
 from brittle.auditing.sample import median, median_interval
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.ending import Ending
@@ -33,6 +33,8 @@ class Certified(Result):
 
     `status` is what is known of each: `error` (misclassified, radius 0), `exact`, `proved` (a positive lower bound) or
     `open` (none). `interval` encloses the median of the lower bounds of all examples that these were drawn from.
+    `flips` (n, columns) have the lengths `upper`: those that were known before, and shorter ones that relaxed points of
+    the proofs led to.
     """
 
     rows: Tensor
@@ -44,6 +46,11 @@ class Certified(Result):
     median_upper: float
     interval: tuple[float, float]
     partial: bool  # the hard stop cut it short
+    flips: Tensor
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the flips, which are as long as the data."""
+        return {name: value for name, value in super().content().items() if name != "flips"}
 
     @property
     def counts(self) -> dict[str, int]:
@@ -64,8 +71,30 @@ class Subject(NamedTuple):
     flips: Tensor
 
 
+class Enclosures(NamedTuple):
+    """Of several examples, with the flips that have the upper lengths."""
+
+    lower: Tensor
+    upper: Tensor
+    flips: Tensor
+
+    def narrow(self, row: int, found: Outcome) -> None:
+        """By what was found of this one: both enclosures hold, and so does what they share."""
+        self.lower[row] = torch.maximum(self.lower[row], found["lower"][0])
+        if found["upper"][0] < self.upper[row]:
+            self.upper[row], self.flips[row] = found["upper"][0], found["flips"][0]
+
+
 def certifiable(network: Network) -> TypeGuard[Layered]:
-    """Whether an audit can prove radii of this network."""
+    """Whether an audit can prove radii of this network.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> smooth = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        >>> bt.auditing.certifiable(bt.networks.as_network(smooth))
+        False
+    """
     return isinstance(network, Layered)
 
 
@@ -102,10 +131,10 @@ def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Cer
     for outcome in budget.in_time([_piece(subject, data, rows, Dual()) for rows in groups]):
         found.append(outcome)
         budget.charge(Costs.of(subject.network).dual() * len(outcome["lower"]))
-    lower, upper = (torch.cat([each[name] for each in found]) for name in ("lower", "upper"))
+    lower, upper, flips = (torch.cat([each[name] for each in found]) for name in ("lower", "upper", "flips"))
     endings = [ending for each in found for ending in each["status"]]
     status = [_word(*each) for each in zip(endings, lower.tolist(), upper.tolist(), strict=True)]
-    return _certified(lower, upper, status, "dual", len(lower) < count)
+    return _certified(Enclosures(lower, upper, flips), status, "dual", len(lower) < count)
 
 
 def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -> Certified:
@@ -113,7 +142,7 @@ def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -
 
     All examples of a wave get the same number of nodes, whoever does the work and in whatever order.
     """
-    lower, upper, status = first.lower.clone(), first.upper.clone(), list(first.status)
+    known, status = Enclosures(first.lower.clone(), first.upper.clone(), first.flips.clone()), list(first.status)
     branch, method = Costs.of(subject.network).branch(), first.method
     for share in WAVES:
         rows = [row for row, word in enumerate(status) if word in OPEN]
@@ -122,23 +151,24 @@ def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -
         if not rows or budget.late:
             continue
         exact = Exact(gap=GAP, seconds=PATIENCE * budget.longest, nodes=affordable // len(rows))
-        pieces = [_piece(subject, data, torch.tensor([row]), exact) for row in rows]
+        foe = subject._replace(flips=known.flips)
+        pieces = [_piece(foe, data, torch.tensor([row]), exact) for row in rows]
         for row, found in zip(rows, budget.in_time(pieces), strict=False):
             budget.charge(branch * max(1, int(found["nodes"])))
-            lower[row] = torch.maximum(lower[row], found["lower"][0])  # both enclosures hold: so does what they share
-            upper[row] = torch.minimum(upper[row], found["upper"][0])
-            status[row] = _word(found["status"][0], float(lower[row]), float(upper[row]))
+            known.narrow(row, found)
+            status[row] = _word(found["status"][0], float(known.lower[row]), float(known.upper[row]))
             method = "dual, exact"
-    return _certified(lower, upper, status, method, first.partial or budget.late)
+    return _certified(known, status, method, first.partial or budget.late)
 
 
 def _piece(subject: Subject, data: Data, rows: Tensor, method: Certificate) -> ProvedPiece:
     return ProvedPiece(subject.network, some(data, rows), method, subject.flips[rows])
 
 
-def _certified(lower: Tensor, upper: Tensor, status: Sequence[str], method: str, partial: bool) -> Certified:
+def _certified(known: Enclosures, status: Sequence[str], method: str, partial: bool) -> Certified:
+    lower, upper, flips = known
     rows, medians = torch.arange(len(lower)), (median(lower), median(upper))
-    return Certified(rows, lower, upper, tuple(status), method, *medians, median_interval(lower), partial)
+    return Certified(rows, lower, upper, tuple(status), method, *medians, median_interval(lower), partial, flips)
 
 
 def _word(ending: str, lower: float, upper: float) -> str:

@@ -9,6 +9,7 @@ import torch
 from brittle.auditing.instance import KKT_RESIDUAL, Audited
 from brittle.common.errors import required
 from brittle.common.result import Result
+from brittle.margin.any_width.gap import at_least
 from brittle.networks import Layered, TwoLayer, layered_or_none
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
@@ -35,6 +36,7 @@ class TrainingRegime(Result):
     )  # share of the first layer's ReLUs on the examples that are on now and were off, or back
     kkt_residual: float | None
     normalised_margin: float | None
+    share_of_largest_margin: float | None = None  # of what any network, however wide, could have: at least this
 
 
 def training_regime(instance: Audited) -> TrainingRegime:
@@ -49,9 +51,10 @@ def training_regime(instance: Audited) -> TrainingRegime:
     kkt, gamma = _kkt(instance, smallest)
     signs = _signs_changed(layered, instance)
     name, sentence = _name(Moves(constant, relative, signs), kkt)
+    share = None if kkt is None else instance.share_of_largest_margin
     return TrainingRegime(
         name=name,
-        sentence=sentence,
+        sentence=sentence if share is None else f"{sentence} {of_largest(share)}",
         accuracy=float((margins > 0).double().mean()),
         smallest_margin=smallest,
         median_margin=float(margins.median()),
@@ -62,7 +65,13 @@ def training_regime(instance: Audited) -> TrainingRegime:
         signs_changed=signs,
         kkt_residual=kkt,
         normalised_margin=gamma,
+        share_of_largest_margin=share,
     )
+
+
+def of_largest(share: float) -> str:
+    """A share of the largest margin as a sentence."""
+    return f"It has {at_least(share)} of the largest margin that any network could have."
 
 
 def _moves(network: Layered | None) -> tuple[float | None, float | None]:

@@ -1,98 +1,26 @@
 """What the papers suggest against the weakness. Each remedy makes another network; the audit measures both."""
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-import torch
-from torch import Generator, Tensor
+from torch import Generator
 
-from brittle.auditing.budget import Budget, Deadline
-from brittle.auditing.costs import RATE, Costs, gradient_work, spectrum
+from brittle.auditing.budget import Budget
+from brittle.auditing.cluster_labels import ClusterLabels
+from brittle.auditing.costs import RATE
 from brittle.auditing.explanation import without_off_subspace_weights
+from brittle.auditing.remedy import Patient, Remedy, Signs
+from brittle.auditing.trained_again import EVALUATIONS, divided_start, fitted
+from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError, require, require_count, require_positive, required
-from brittle.common.parts import by_name, check_fields, option
-from brittle.networks import Layered, Network, as_layered, clustered, nearly_orthogonal, redrawn
-from brittle.settings import Data
-from brittle.training import Descent, Flow, LimitedPGD, Logistic, LogLoss, MaximumRadius, Steps, Training
-from brittle.training.guarded import Guarded
-from brittle.training.normal_form import has_normal_form
+from brittle.common.errors import InputError, require, require_positive, required
+from brittle.common.parts import by_name, option
+from brittle.networks import Network, clustered, nearly_orthogonal
+from brittle.training import Descent, Flow, Logistic, LogLoss, Steps
 
-EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
 SMALLEST_RATE = 1e-6
-SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same loss
-EVALUATIONS = 3  # of a gradient in one step of gradient flow
-TOLERANCE = 0.01  # of accuracy, that a remedy may cost
-FEWEST_STEPS = 100  # of training on that say something about it
-BOUNDARY_GRADIENTS = 6  # of a step for the radius: to the boundary, there, in the parameters, and now and then more
-
-
-@dataclass(frozen=True, eq=False)
-class Patient:
-    """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
-
-    `frozen` says that it came as a module whose parameters are not to be trained.
-    """
-
-    network: Network
-    data: Data
-    basis: Tensor | None
-    radius: float
-    frozen: bool = False
-
-    @property
-    def layered(self) -> Layered:
-        return as_layered(self.network, "the remedy")
-
-    @property
-    def log_loss(self) -> float:
-        """Mean logistic loss, in the range that training again can reach."""
-        return min(EASIEST, max(HARDEST, self.own_log_loss))
-
-    @property
-    def own_log_loss(self) -> float:
-        """The same as it is."""
-        return Logistic().total(self.network.margins(self.data.X, self.data.y).double())
-
-    @cached_property
-    def judged_accuracy(self) -> float:
-        """On the examples that judge a remedy: the held-out ones, where there are any."""
-        return judged_accuracy(self.network, self.data)
-
-    @property
-    def costs_in_span(self) -> Costs:
-        """Of the network as it is trained on: in coordinates of the data's span, where it can be."""
-        cost = Costs.of(self.network)
-        if self.basis is None or not has_normal_form(self.network) or not self.network.free_first_layer:
-            return cost
-        saved = 2.0 * cost.widths[0] * (cost.columns - self.basis.shape[1])
-        return replace(cost, operations=cost.operations - saved)
-
-    @property
-    def gradient_work(self) -> float:
-        """What one gradient on all examples costs, in the unit of a budget."""
-        return gradient_work(self.network, self.data)
-
-
-class Remedy(ABC):
-    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied."""
-
-    name: ClassVar[str]  # what the command line calls it
-    explains: ClassVar[str]  # what it does
-    trains: ClassVar[bool] = True  # the network that it is given, or another start of it
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @abstractmethod
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        """The treated network, within the work that the budget has left; InputError where the remedy does not apply.
-
-        What was done is charged to the budget. A remedy that this work does not finish says so instead.
-        """
+NEARLY = 0.03  # how far a forecast that is exact but for the attacks may be off
 
 
 @dataclass(frozen=True)
@@ -102,6 +30,11 @@ class RemoveOffSubspace(Remedy):
     name: ClassVar = "remove-off-subspace"
     explains: ClassVar = "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
     trains: ClassVar = False
+
+    def expected(self, signs: Signs) -> tuple[float, float] | None:
+        """Of the projected network the radius is that of the network itself on the subspace."""
+        on = signs.on_subspace
+        return None if on is None else ((1 - NEARLY) * on, (1 + NEARLY) * on)
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         basis = required(patient.basis, "the span of the data is not known at this budget")
@@ -121,10 +54,10 @@ class SmallerInitialisation(Remedy):
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         start = divided_start(patient.layered, self.factor, rng)
-        until = (LogLoss(patient.log_loss), *budget.stops(EVALUATIONS * patient.gradient_work))
-        training = Flow(until=until, loss=Logistic()).train(start, patient.data)
+        affordable = budget.stops(EVALUATIONS * patient.gradient_work)  # or refused, before anything is computed
+        training = Flow(until=(LogLoss(patient.log_loss), *affordable), loss=Logistic()).train(start, patient.data)
         budget.charge(training.gradient_evaluations * patient.gradient_work)
-        return _fitted(patient, training)
+        return fitted(patient, training)
 
 
 @dataclass(frozen=True)
@@ -164,6 +97,7 @@ class RobustConstruction(Remedy):
     name: ClassVar = "robust-construction"
     explains: ClassVar = "one neuron for each example or cluster, with a proved radius"
     trains: ClassVar = False
+    reshapes: ClassVar = True
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data = patient.data
@@ -177,133 +111,16 @@ class RobustConstruction(Remedy):
         return nearly_orthogonal(data.X, data.y).network
 
 
-@dataclass(frozen=True)
-class TrainedOn(Remedy):
-    """Goes on with training in a regime that guards the accuracy.
-
-    Its schedule has `steps`, or as many as the budget affords. What it makes is at most as much less accurate, on
-    training and held-out examples, as a remedy may be.
-    """
-
-    steps: int = field(default=800, metadata=option("Steps, fewer where the budget is short.", check=require_count))
-
-    @property
-    @abstractmethod
-    def regime(self) -> Guarded:
-        """How it is trained."""
-
-    @property
-    @abstractmethod
-    def gradients(self) -> int:
-        """How many gradients a step takes."""
-
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        data, regime = patient.data, self.regime
-        preparing = self._preparing(data)
-        work = self.gradients * patient.costs_in_span.gradient(min(regime.batch, len(data)))
-        steps = min(self.steps, int(max(0.0, budget.left - preparing) / work))
-        enough = steps >= min(self.steps, FEWEST_STEPS)
-        require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
-        budget.charge(preparing)
-        until = (Steps(steps), Deadline(budget.deadline))
-        training = replace(regime, until=until, lost_accuracy=TOLERANCE).train(patient.network, data, rng)
-        budget.charge(training.steps * work)
-        require(training.status is not Ending.STALLED, f"refused: {training.message}")
-        return training.network
-
-    @staticmethod
-    def _preparing(data: Data) -> float:
-        """All distances, and the span."""
-        return 2.0 * len(data) ** 2 * data.columns / RATE + spectrum(len(data), data.columns)
-
-
-@dataclass(frozen=True)
-class AdversarialTraining(TrainedOn):
-    """Goes on with training on the examples that PGD finds within what the data allow each (`training.LimitedPGD`)."""
-
-    name: ClassVar = "adversarial-training"
-    explains: ClassVar = "trained on with adversarial examples, each within what the data allow it"
-
-    target: float = field(
-        default=0.7, metadata=option("Reach of PGD, in radii that the data allow.", check=require_positive)
-    )
-    inner_steps: int = field(default=10, metadata=option("Steps of PGD.", check=require_count))
-
-    @property
-    def regime(self) -> Guarded:
-        return LimitedPGD(target=self.target, inner_steps=self.inner_steps)
-
-    @property
-    def gradients(self) -> int:
-        return self.inner_steps + 2
-
-
-@dataclass(frozen=True)
-class Trades(AdversarialTraining):
-    """The same with the loss of TRADES: near an example the probabilities are to be those at it."""
-
-    name: ClassVar = "trades"
-    explains: ClassVar = "trained on to answer near every example as at it, within what the data allow"
-
-    weight: float = field(default=6.0, metadata=option("Of the divergence, beside the loss.", check=require_positive))
-
-    @property
-    def regime(self) -> Guarded:
-        return LimitedPGD(target=self.target, inner_steps=self.inner_steps, trades=self.weight)
-
-    @property
-    def gradients(self) -> int:
-        return 2 * self.inner_steps + 3
-
-
-@dataclass(frozen=True)
-class RadiusTraining(TrainedOn):
-    """Goes on with training for the distance of every example from the boundary (`training.MaximumRadius`)."""
-
-    name: ClassVar = "maximum-radius"
-    explains: ClassVar = "trained on for the distance of every example from the boundary, up to what the data allow"
-
-    target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
-
-    @property
-    def regime(self) -> Guarded:
-        return MaximumRadius(target=self.target)
-
-    @property
-    def gradients(self) -> int:
-        return BOUNDARY_GRADIENTS
-
-
 PARTS = by_name(
     (
         RemoveOffSubspace,
         SmallerInitialisation,
         WeightDecay,
         RobustConstruction,
+        ClusterLabels,
         AdversarialTraining,
         Trades,
         RadiusTraining,
+        LipschitzLayers,
     )
 )
-
-
-def judged_accuracy(network: Network, data: Data) -> float:
-    """On the held-out examples, or on those trained on where there are no others."""
-    judges = data if data.X_test is None else data.test
-    return network.accuracy(judges.X, judges.y)
-
-
-def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
-    """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
-    start = (network.start or redrawn(network, rng)).to(torch.float64)
-    first, *others = start.layers
-    weight, bias = first.parameters
-    return start.with_layers([first.with_parameters(weight / factor, bias), *others])
-
-
-def _fitted(patient: Patient, training: Training[Network]) -> Network:
-    """What reached the loss of the network that it is compared with."""
-    wanted = max(patient.own_log_loss, patient.log_loss)
-    short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"
-    require(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
-    return training.network

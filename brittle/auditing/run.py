@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -18,13 +17,15 @@ from brittle.auditing.geometry import geometry
 from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
 from brittle.auditing.pieces import Crew, alone
-from brittle.auditing.plan import Plan, limit_work, theorem_work
+from brittle.auditing.plan import Plan, largest_margin_work, limit_work, theorem_work
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.regime import training_regime
-from brittle.auditing.remedies import PARTS, Patient, Remedy
+from brittle.auditing.remedies import PARTS
+from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.sample import audited, drawn, median
-from brittle.auditing.treatment import Case, Treatment, seeded, treat
-from brittle.auditing.verdict import weaknesses, written
+from brittle.auditing.ties import tied
+from brittle.auditing.treatment import Before, Case, Treatment, seeded, treat
+from brittle.auditing.verdict import off_subspace_cost, weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, attacked
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.progress import Progress, Watch, silent
@@ -59,6 +60,14 @@ def audit(
     at most, held-out ones if `test`; `remedies` are those to try, by name or your own: one, several, "none", or None
     for all that have a name. Work is counted, not timed: the same seed gives the same audit, unless it takes twice as
     long as the budget and the clock ends it. The `crew` attacks and certifies: `experiments.Crew` in many processes.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.audit(network, data, budget=1, remedies="none")
+        >>> round(found.vulnerability.free.median, 3), round(found.vulnerability.certified.median_lower, 3)
+        (1.0, 1.0)
     """
     network, data, chosen = _checked(model, X, y, start, remedies)
     plan = _planned(network, data, budget, examples, test, len(chosen))
@@ -78,7 +87,15 @@ def planned(
     test: bool = False,
     remedies: Remedies = None,
 ) -> Plan:
-    """What `audit` would do for this budget."""
+    """What `audit` would do for this budget.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> bt.auditing.planned(network, data, budget=10, remedies="none").remedies
+        0
+    """
     network, data, chosen = _checked(model, X, y, None, remedies)
     return _planned(network, data, budget, examples, test, len(chosen))
 
@@ -123,11 +140,16 @@ def _started(network: Network, start: Network | None) -> Network:
     return network.to(torch.float64)
 
 
+def _strict(weak: Vulnerability) -> float | None:
+    """The median of strict flips where ties are closer."""
+    return None if weak.tied is None else weak.free.median
+
+
 class _Examined(NamedTuple):
     network: Network
     data: Data
     held_out: bool  # whether the held-out examples are audited
-    frozen: bool  # whether no parameter of the module may be trained
+    frozen: str  # why the module is not to be trained, if so
 
 
 class _Auditor:
@@ -145,13 +167,16 @@ class _Auditor:
         self._tell("training regime")
         instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
         regime = training_regime(instance)
+        if regime.share_of_largest_margin is not None:
+            self.budget.charge(largest_margin_work(self.data))
         self._tell("attacks")
         weak, some = self._vulnerability(shape.basis)
         reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
         self._tell("theorems")
         theorems = self._theorems(instance)
-        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some))
         bound = self._limit(weak, some)
+        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some, bound))
+        bound = None if bound is None else bound.proving(None if weak.certified is None else weak.certified.lower)
         tells = self._evidence(weak, some, bound)
         named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
@@ -188,6 +213,7 @@ class _Auditor:
             norm_of_examples=median(torch.linalg.vector_norm(some.X, dim=1)),
             gradient_step=found.gradient_step,
             free=found.free,
+            tied=tied(self.network, some, found.free, found.perturbations, self.rng, self.budget),
             on=found.on,
             off=found.off,
             universal=found.universal,
@@ -208,14 +234,21 @@ class _Auditor:
         return rows
 
     def _treat(
-        self, remedies: tuple[Remedy, ...], basis: Tensor | None, weak: Vulnerability, some: Data
+        self,
+        remedies: tuple[Remedy, ...],
+        basis: Tensor | None,
+        weak: Vulnerability,
+        some: Data,
+        bound: Limit | None,
     ) -> tuple[Case, ...]:
         """Every remedy, on all that the proofs do not need."""
-        patient, cases = Patient(self.network, self.data, basis, weak.free.median, self.frozen), []
+        patient, cases = Patient(self.network, self.data, basis, weak.kept.median, self.frozen), []
+        signs = Signs(None if bound is None else bound.share, off_subspace_cost(weak))
+        before = Before(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
-            cases.append(treat(remedy, patient, some, seeded(self.rng), self.budget.grant(work)))
+            cases.append(treat(remedy, patient, before, seeded(self.rng), self.budget.grant(work)))
             if self.budget.late:
                 self.cut.append(f"remedy {remedy.name}")
         return tuple(cases)
@@ -225,7 +258,7 @@ class _Auditor:
     ) -> tuple[Vulnerability, tuple[Treatment, ...]]:
         """Certificates of the network as it is and of what the remedies made of it, with all work that is left."""
         self._tell("certificates")
-        promising = sorted(range(len(cases)), key=lambda place: -cases[place].factor)
+        promising = sorted(range(len(cases)), key=lambda place: -cases[place].treatment.gain)
         made = {place: subject for place in promising if (subject := cases[place].subject) is not None}
         subjects = [Subject(self.network, weak.perturbations), *made.values()]
         before, *after = certify(subjects, some, self.budget)
@@ -233,11 +266,11 @@ class _Auditor:
             self.cut.append("certificates")
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
-        return replace(weak, certified=before), treatments
+        return weak.proved(before), treatments
 
     def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
         self.budget.charge(limit_work(self.data, len(some)))
-        return limit(self.data, some, weak.free.norms, None if weak.certified is None else weak.certified.lower)
+        return limit(self.data, some, weak.kept.norms)
 
     def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
         self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))

@@ -30,6 +30,11 @@ def median(values: Tensor) -> float:
     return float(values.median()) if len(values) else float("nan")
 
 
+def tenth(values: Tensor) -> float:
+    """What nine tenths of the values reach, the lower one of two; NaN for none."""
+    return float(values.kthvalue(1 + (len(values) - 1) // 10).values) if len(values) else float("nan")
+
+
 def median_interval(values: Tensor) -> tuple[float, float]:
     """Encloses the median of what the values were drawn from with a probability of at least LEVEL.
 

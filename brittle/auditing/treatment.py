@@ -1,5 +1,6 @@
 """Every remedy is tried and measured on the same examples as the network itself."""
 
+import math
 import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -9,19 +10,23 @@ from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
-from brittle.auditing.costs import Costs
+from brittle.auditing.costs import Costs, judging_work
+from brittle.auditing.curve import Curve, Ends, curve
+from brittle.auditing.forecast import Forecast, forecast
+from brittle.auditing.limit import share_of
 from brittle.auditing.proofs import Certified, Subject
-from brittle.auditing.remedies import TOLERANCE, Patient, Remedy, judged_accuracy
-from brittle.auditing.sample import median
+from brittle.auditing.remedy import Made, Patient, Remedy, Signs, judged_accuracy
+from brittle.auditing.sample import median, median_interval, tenth
+from brittle.auditing.ties import tied
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
-from brittle.training.base import FROZEN
 
 HELPS = 1.05  # a smaller gain is not worth naming
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
+NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +35,23 @@ class Treatment(Result):
 
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
-    `radius_before` and `radius_after` are median radii of the same examples by the same attack, `proved_before` and
-    `proved_after` medians of what is proved of the same examples, None where nothing was proved. `network` is what it
-    made, None where not applied; it took `seconds`.
+    `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
+    flip, the second that of the radii `norms_after`; `strict_before` and `strict_after` are those where a tie is none,
+    None where they are the same. `tenth_before` and `tenth_after` are what nine tenths of the examples have at least,
+    `share_before` and `share_after` the median radius over what the data allow, None for one class. `proved_before` and
+    `proved_after` are medians of what is proved of the same examples, `proved_tenth_before` and `proved_tenth_after`
+    what is proved of nine tenths, None where nothing was.
+    `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
+    without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
+    it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> tried = bt.audit(network, data, budget=1, remedies=["robust-construction"]).remedies[0]
+        >>> tried.applied, tried.factor > 1
+        (True, True)
     """
 
     name: str
@@ -45,20 +64,85 @@ class Treatment(Result):
     accuracy_after: float
     radius_before: float
     radius_after: float
+    norms_after: Tensor
+    strict_before: float | None
+    strict_after: float | None
+    tenth_before: float
+    tenth_after: float
+    share_before: float | None
+    share_after: float | None
     proved_before: float | None
     proved_after: float | None
-    predictions_changed: int  # on the training examples
+    proved_tenth_before: float | None
+    proved_tenth_after: float | None
+    predictions_changed: int  # on the training examples that it was given
+    examples: int
+    projected: bool
+    forecast: Forecast | None
+    curve: Curve | None
     seconds: float
     network: Network | None
 
+    @classmethod
+    def untried(cls, remedy: Remedy, patient: Patient, before: "Before") -> "Treatment":
+        """With what is known before it is tried."""
+        return cls(
+            name=remedy.name,
+            explains=remedy.explains,
+            applied=False,
+            reason="",
+            judged_on=judged_on(patient.data),
+            tolerance=remedy.tolerance,
+            accuracy_before=patient.judged_accuracy,
+            accuracy_after=NAN,
+            radius_before=patient.radius,
+            radius_after=NAN,
+            norms_after=torch.zeros(0),
+            strict_before=before.strict,
+            strict_after=None,
+            tenth_before=tenth(before.norms),
+            tenth_after=NAN,
+            share_before=before.signs.share,
+            share_after=None,
+            proved_before=None,
+            proved_after=None,
+            proved_tenth_before=None,
+            proved_tenth_after=None,
+            predictions_changed=0,
+            examples=len(patient.data),
+            projected=False,
+            forecast=forecast(remedy, before.signs),
+            curve=None,
+            seconds=0.0,
+            network=None,
+        )
+
     @property
     def factor(self) -> float:
-        return self.radius_after / self.radius_before if self.radius_before > 0 else float("nan")
+        return _ratio(self.radius_after, self.radius_before)
+
+    @property
+    def proved_factor(self) -> float | None:
+        """The same of what is proved, None where nothing was."""
+        before, after = self.proved_before, self.proved_after
+        return None if before is None or after is None else _ratio(after, before)
+
+    @property
+    def gain(self) -> float:
+        """What it surely helps: the smaller of both factors, 0 where it was refused or a median was 0."""
+        factors = (self.factor, self.factor if self.proved_factor is None else self.proved_factor)
+        return min(factors) if self.applied and not any(map(math.isnan, factors)) else 0.0
+
+    @property
+    def interval_after(self) -> tuple[float, float]:
+        """Encloses the median radius of all examples after it, with a probability of 95 % at least."""
+        return median_interval(self.norms_after)
 
     def content(self) -> dict[str, Any]:
-        """Everything but the weights, which belong in a network file, and the factor."""
+        """Everything but the weights, which belong in a network file, and the factors."""
         content = {name: value for name, value in super().content().items() if name != "network"}
-        return {**content, "factor": self.factor}
+        factors = {"factor": self.factor, "proved_factor": self.proved_factor}
+        return {**content, **factors, "interval_after": self.interval_after if self.applied else None}
 
 
 class Case(NamedTuple):
@@ -77,59 +161,93 @@ class Case(NamedTuple):
         """With the medians of what is proved of the same examples before and after."""
         if before is None or after is None or before.partial or after.partial:
             return self.treatment
-        same = median(before.lower[: len(after.lower)]), median(after.lower[: len(before.lower)])
-        return replace(self.treatment, proved_before=same[0], proved_after=same[1])
+        first, then = before.lower[: len(after.lower)], after.lower[: len(before.lower)]
+        return replace(
+            self.treatment,
+            proved_before=median(first),
+            proved_after=median(then),
+            proved_tenth_before=tenth(first),
+            proved_tenth_after=tenth(then),
+        )
 
-    @property
-    def factor(self) -> float:
-        """By which the attacked radius grew; 0 where the remedy was refused."""
-        return self.treatment.factor if self.treatment.applied else 0.0
+
+class Before(NamedTuple):
+    """The `audited` examples, how far they keep their class (`norms`), what the data allow them, and other `signs`.
+
+    `strict` is the median of strict flips where they are longer.
+    """
+
+    audited: Data
+    norms: Tensor
+    limits: Tensor | None
+    signs: Signs
+    strict: float | None = None
 
 
-def treat(remedy: Remedy, patient: Patient, audited: Data, rng: Generator, budget: Budget) -> Case:
-    """The remedy applied, and the `audited` examples attacked again."""
-    begun, judge = time.perf_counter(), judged_on(patient.data)
-    before, after = patient.judged_accuracy, float("nan")
+def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budget: Budget) -> Case:
+    """The remedy applied, and the audited examples attacked again."""
+    begun, known = time.perf_counter(), Treatment.untried(remedy, patient, before)
     try:
-        require(not (remedy.trains and patient.frozen), FROZEN)
+        require(not (remedy.trains and patient.frozen), patient.frozen)
         training = budget.grant(TRAINING_SHARE * budget.left)
-        treated = remedy.apply(patient, rng, training).to(torch.float64)
+        given = patient.fewer(remedy.examples(patient, training), rng)
+        known = replace(known, examples=len(given.data))
+        made = _made(remedy, given, rng, training)
         require(not budget.late, "the time was up before it was finished")
-        after = judged_accuracy(treated, patient.data)
-        fair = after >= before - TOLERANCE
-        require(fair, f"refused: the {judge} accuracy falls from {before:.1%} to {after:.1%}")
-        radii, flips = _measured(treated, audited, rng, budget)
+        known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
+        judges = patient.data if patient.data.X_test is None else patient.data.test
+        budget.charge(judging_work(made.network, len(judges)))
+        _require_accurate(known)
+        radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
-        nothing = (before, after, patient.radius, float("nan"), None, None, 0, time.perf_counter() - begun, None)
-        return Case(Treatment(remedy.name, remedy.explains, False, str(error), judge, TOLERANCE, *nothing))
-    changed = int((treated.predict(patient.data.X) != patient.network.predict(patient.data.X)).sum())
-    treatment = Treatment(
-        name=remedy.name,
-        explains=remedy.explains,
+        return Case(replace(known, reason=str(error), seconds=time.perf_counter() - begun))
+    ends = Ends((before.norms, radii.norms), (known.accuracy_before, known.accuracy_after))
+    treatment = replace(
+        known,
         applied=True,
-        reason="",
-        judged_on=judge,
-        tolerance=TOLERANCE,
-        accuracy_before=before,
-        accuracy_after=after,
-        radius_before=patient.radius,
+        explains=known.explains + _some_of(given, patient),
         radius_after=radii.median,
-        proved_before=None,
-        proved_after=None,
-        predictions_changed=changed,
+        norms_after=radii.norms,
+        strict_after=strict,
+        tenth_after=tenth(radii.norms),
+        share_after=None if before.limits is None else share_of(radii.norms, before.limits),
+        predictions_changed=_changed(patient.network, made.network, given.data),
+        projected=made.projected,
+        curve=curve(made, ends, patient.data, before.audited, rng, budget),
         seconds=time.perf_counter() - begun,
-        network=treated,
+        network=made.network,
     )
-    return Case(treatment, flips)
+    expected = None if known.forecast is None else known.forecast.held_against(treatment.factor)
+    return Case(replace(treatment, forecast=expected), flips)
 
 
-def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor]:
-    """On all audited examples or not at all."""
+def _made(remedy: Remedy, patient: Patient, rng: Generator, budget: Budget) -> Made:
+    made = remedy.made(patient, rng, budget)
+    return made._replace(network=made.network.to(torch.float64))
+
+
+def _some_of(given: Patient, patient: Patient) -> str:
+    return f", on {len(given.data)} of the {len(patient.data)} training examples" if given.part else ""
+
+
+def _require_accurate(known: Treatment) -> None:
+    before, after = known.accuracy_before, known.accuracy_after
+    fair = after >= before - known.tolerance
+    require(fair, f"refused: the {known.judged_on} accuracy falls from {before:.1%} to {after:.1%}")
+
+
+def _changed(before: Network, after: Network, data: Data) -> int:
+    return int((after.predict(data.X) != before.predict(data.X)).sum())
+
+
+def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
+    """On all audited examples or not at all; with the median of strict flips where ties are closer."""
     work = Costs.of(treated).attack() * len(audited)
     require(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
     radii, flips = smallest(treated, audited, FREE, rng, budget)
     require(not radii.partial, "the time was up before it was measured")
-    return radii, flips
+    close = tied(treated, audited, radii, flips, rng, budget)
+    return (radii, flips, None) if close is None else (close, flips, radii.median)
 
 
 def judged_on(data: Data) -> str:
@@ -138,9 +256,13 @@ def judged_on(data: Data) -> str:
 
 
 def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
-    """The one that raises the radius most; only those that keep the accuracy are applied."""
-    helpful = [each for each in treatments if each.applied and each.factor >= HELPS]
-    return max(helpful, key=lambda each: each.factor, default=None)
+    """The one that surely raises the radius most: one with proofs before others; all that are applied are accurate."""
+    helpful = [each for each in treatments if each.gain >= HELPS]
+    return max(helpful, key=lambda each: (each.proved_factor is not None, each.gain), default=None)
+
+
+def _ratio(after: float, before: float) -> float:
+    return after / before if before > 0 else float("nan")
 
 
 def seeded(rng: Generator) -> Generator:

@@ -7,9 +7,9 @@ from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
-from brittle.auditing.regime import TrainingRegime
+from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
-from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.treatment import HELPS, Treatment, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -43,15 +43,26 @@ def weaknesses(
     limit: Limit | None,
 ) -> list[str]:
     """Each in one sentence: what lies in the data first, then in training, and last what most trained networks have."""
-    found = (
-        _doubtful_labels(tells),
-        _off_subspace(shape, weak, reasons),
-        _stopped_early(tells, regime),
-        _lazy(regime, weak),
-        "" if little_is_left(limit) else _universal(weak, tells),
-        _kkt(regime),
-    )
-    return [sentence for sentence in found if sentence]
+    return [sentence for sentence in causes(shape, regime, weak, reasons, tells, limit).values() if sentence]
+
+
+def causes(
+    shape: Geometry,
+    regime: TrainingRegime,
+    weak: Vulnerability,
+    reasons: Explanation,
+    tells: Evidence,
+    limit: Limit | None,
+) -> dict[str, str]:
+    """The sentence of every mechanism by its name, empty where it is none here."""
+    return {
+        "doubtful labels": _doubtful_labels(tells),
+        "off-subspace weights": _off_subspace(shape, weak, reasons),
+        "stopped early": _stopped_early(tells, regime),
+        "lazy training": _lazy(regime, weak),
+        "one direction": "" if little_is_left(limit) else _universal(weak, tells),
+        "KKT point": _kkt(regime),
+    }
 
 
 def little_is_left(limit: Limit | None) -> bool:
@@ -94,7 +105,9 @@ def _lazy(regime: TrainingRegime, weak: Vulnerability) -> str:
 def _kkt(regime: TrainingRegime) -> str:
     if regime.name != "kkt":
         return ""
-    return "The network is at a KKT point of the max-margin problem, which one direction is known to flip."
+    share = regime.share_of_largest_margin
+    proved = "" if share is None else f" {of_largest(share)}"
+    return f"The network is at a KKT point of the max-margin problem, which one direction is known to flip.{proved}"
 
 
 def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
@@ -152,8 +165,13 @@ def _how_far(weak: Vulnerability) -> str:
     typical = free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.nan
     return (
         f"The median of {_which(count, weak)} flips at distance {free.median:.3g} (95 % interval "
-        f"{_between(free.interval)}), {typical:.1%} of its norm; {_proved(weak.certified, free)}"
+        f"{_between(free.interval)}), {typical:.1%} of its norm{_tie(weak.tied)}; {_proved(weak.certified, free)}"
     )
+
+
+def _tie(tied: Radii | None) -> str:
+    """Where the class is lost before it is another."""
+    return "" if tied is None else f", and no class is ahead from {tied.median:.3g} on"
 
 
 def _allowed(limit: Limit | None) -> str:
@@ -210,12 +228,30 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     chosen = best(treatments)
     if chosen is None:
         return "None of the remedies that were tried enlarges the radius by much without a loss of accuracy."
-    proved = ""
+    proved = "" if chosen.strict_after is None else f"; to a strict flip {chosen.strict_after:.3g}"
     if chosen.proved_before is not None and chosen.proved_after is not None:
-        proved = f"; proved for half of them: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
+        proved += f"; proved for half of them: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
     gain = f"from {chosen.radius_before:.3g} to {chosen.radius_after:.3g} (times {chosen.factor:.2f}{proved})"
     return (
         f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius of the "
         f"same examples goes {gain}, at a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} "
-        f"(before {chosen.accuracy_before:.1%})."
+        f"(before {chosen.accuracy_before:.1%}).{_as_expected(treatments)}"
     )
+
+
+def expected(treatments: tuple[Treatment, ...]) -> Treatment | None:
+    """Of what was forecast before anything was tried, the remedy with the best prospects; None if they were poor."""
+    hopeful = [each for each in treatments if each.forecast is not None and each.forecast.high >= HELPS]
+    return max(hopeful, key=lambda each: each.forecast.middle if each.forecast else 0.0, default=None)
+
+
+def _as_expected(treatments: tuple[Treatment, ...]) -> str:
+    hopeful = expected(treatments)
+    if hopeful is None or hopeful.forecast is None:
+        return ""
+    said = hopeful.forecast
+    begun = f" Before any was tried, most was expected of {hopeful.name}, a factor of {said.low:.2f} to {said.high:.2f}"
+    if said.found is None:
+        return f"{begun}; it could not be applied."
+    word = "as expected" if said.right else "less than that" if said.found < said.low else "more than that"
+    return f"{begun}; it was {said.found:.2f}, {word}."

@@ -22,6 +22,14 @@ class Dual(Certificate):
 
     More layers: one curvature for each layer, and `refined` one for each neuron of a small network. With `boxed` only
     flips inside the box count (`bounds` of `bound`): lower bounds are higher, and hold there alone.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(8).sample(8)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.certificates.Dual().bound(network, data)
+        >>> bool((found.lower > 0).all()), round(float(found.ratio.mean()), 3)
+        (True, 1.0)
     """
 
     name: ClassVar[str] = "dual"
@@ -49,6 +57,8 @@ class Dual(Certificate):
             return model.ball, enclosure
         enough = 0.5 * model.reach**2 * 1.001
         start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        if (radius := start.proven_radius) >= model.ball:  # nothing is left to attack or to improve
+            return radius, enclosure
         enclosure = margin.attacked(enclosure, start.point)
         solved = self._improve(start, margin.ball(enclosure), enough)
         return solved.proven_radius, margin.attacked(enclosure, solved.point)

@@ -5,9 +5,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from brittle.attacks import first_flip, step_past
+from brittle.attacks import shortened, sooner_flip, step_past
 from brittle.attacks.base import Bounds as Box
 from brittle.networks import Network
+from brittle.settings import Data
+
+SHORTER = 1e-6  # a flip that is shorter by this share is a new one, worth a finish
+NEAR, FAR = 1e-100, 1e100  # lengths whose squares are floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +20,14 @@ class Enclosure:
 
     Where no flip is known `upper` is infinite and `flip` zero. Nobody asks beyond the `cap`. `nodes` counts the
     branches that were looked at.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> known = bt.certificates.Enclosure(lower=0.0, upper=torch.inf, flip=torch.zeros(2), cap=10.0)
+        >>> known = known.proven(1.0).attacked(torch.tensor([0.0, 2.0]))
+        >>> known.lower, known.upper, known.ball
+        (1.0, 2.0, 2.0)
     """
 
     lower: float
@@ -48,6 +60,17 @@ class Example:
     """`x` (dim,), number `row` of the data, with its label `y` and the `margin` of the network.
 
     Flips stay in the `box` (lowest, highest), if there is one.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> W, v = torch.tensor([[1.0], [-1.0]]).double(), torch.tensor([1.0, -1.0]).double()
+        >>> line = bt.networks.TwoLayer(W, torch.zeros(2).double(), v)  # x itself
+        >>> x, y = torch.tensor([3.0]).double(), torch.tensor(1.0).double()
+        >>> example = bt.certificates.Example(line, 0, x, y, margin=3.0)
+        >>> unknown = bt.certificates.Enclosure(0.0, torch.inf, torch.zeros(1), cap=10.0)
+        >>> round(example.attacked(unknown, torch.tensor([[-1.0]]).double()).upper, 6)
+        3.0
     """
 
     network: Network
@@ -58,19 +81,28 @@ class Example:
     box: Box | None = None
 
     def attacked(self, enclosure: Enclosure, directions: Tensor) -> Enclosure:
-        """Follow exact rays in directions (k, dim) of any length, and keep the shortest flip that is measured."""
+        """Follow rays in directions (k, dim) of any length, and keep the shortest flip that is measured.
+
+        One that is shorter than all before is finished as the attack finishes its own.
+        """
         directions = directions[directions.isfinite().all(1) & (directions != 0).any(1)]
         directions = directions / directions.abs().amax(1, keepdim=True)  # squares of far scales leave the floats
         directions = directions / directions.norm(dim=1, keepdim=True)
         X, y = self.x.expand_as(directions), self.y.expand(len(directions))
         limit = torch.full((len(directions),), enclosure.ball, dtype=torch.float64)
-        first = first_flip(self.network, X, y, directions, limit)
-        near = first < enclosure.upper
+        first = sooner_flip(self.network, X, y, directions, limit)
+        near, before = first < enclosure.upper, enclosure.upper
         if near.any():
             sizes = step_past(self.network, X[near], y[near], directions[near], first[near], limit[near])
             for flip in sizes[:, None] * directions[near]:
                 enclosure = enclosure.attacked(flip) if self._flips(flip) else enclosure
-        return enclosure
+        new = enclosure.upper < before * (1 - SHORTER)
+        return self._finished(enclosure) if new and NEAR < enclosure.upper < FAR else enclosure
+
+    def _finished(self, enclosure: Enclosure) -> Enclosure:
+        data = Data(self.x[None], self.y[None])
+        flip = shortened(self.network, data, enclosure.flip[None], self.box)[0]
+        return enclosure.attacked(flip) if self._flips(flip) else enclosure
 
     def _flips(self, delta: Tensor) -> bool:
         """Measured on the network, in the box."""

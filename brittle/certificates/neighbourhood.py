@@ -3,11 +3,13 @@
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from brittle.certificates.rounding import ROUNDOFF, SMALLEST, UNDERFLOW, gamma, length
 from brittle.certificates.scales import Array
 
+NARROW = 1e-13  # a direction in which no row of W is longer than this share of the longest is none of theirs
 HUGE = 2.0**1000  # an input of a neuron beyond it is not known
 
 
@@ -27,12 +29,18 @@ class Span:
     def of(cls, W: Array) -> "Span":
         width, dim = W.shape
         if width >= dim:
-            return cls(W, None, np.zeros(width), 1.0)
+            basis = _narrow_basis(W)
+            return cls(W, None, np.zeros(width), 1.0) if basis is None else cls.within(W, W @ basis, basis)
         Q, R = np.linalg.qr(W.T)
-        rows = np.ascontiguousarray(R.T)
+        return cls.within(W, np.ascontiguousarray(R.T), Q)
+
+    @classmethod
+    def within(cls, W: Array, rows: Array, Q: Array) -> "Span":
+        """With rows (m, r) near WQ; what they and the columns of Q (d, r) miss is measured."""
+        dim, rank = Q.shape
         size = np.linalg.norm(rows, axis=1)
-        rest = 2 * np.linalg.norm(W - rows @ Q.T, axis=1) + gamma(width + 4) * (size * width**0.5 + _norms(W))
-        skew = np.linalg.norm(Q.T @ Q - np.eye(Q.shape[1])) + gamma(dim + 4) * 2 * width
+        rest = 2 * np.linalg.norm(W - rows @ Q.T, axis=1) + gamma(rank + 4) * (size * rank**0.5 + _norms(W))
+        skew = np.linalg.norm(Q.T @ Q - np.eye(rank)) + gamma(dim + 4) * 2 * rank
         return cls(rows, Q, rest, float(1 + skew))
 
     def reduce(self, delta: Array) -> Array:
@@ -163,6 +171,14 @@ def _fixed(a: Array, sizes: Array, slips: Array, stretched: float) -> tuple[NDAr
     room = (stretched * (1 + 8 * ROUNDOFF) * sizes + slips) * (1 + 8 * ROUNDOFF)
     off = -a >= room
     return (a >= room) & ~off, off
+
+
+def _narrow_basis(W: Array) -> Array | None:
+    """An orthonormal basis (d, r) of the rows of W; None if they fill all dimensions."""
+    Q, R, _ = scipy.linalg.qr(W.T, mode="economic", pivoting=True, check_finite=False)
+    steps = np.abs(R.diagonal())
+    rank = int((steps > NARROW * steps[0]).sum())
+    return np.ascontiguousarray(Q[:, :rank]) if 0 < rank < W.shape[1] else None
 
 
 def _norms(W: Array) -> Array:

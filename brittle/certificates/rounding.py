@@ -1,4 +1,4 @@
-"""Rounding errors: the unit roundoff, γ_n, and what is lost below the floats.
+"""What rounding costs the certificates; the unit roundoff and γ_n are those of `geometry`.
 
 A glossary of the error terms, which have one name in all files. Each is a bound that holds in real arithmetic.
 
@@ -21,16 +21,11 @@ dual point
 import numpy as np
 
 from brittle.certificates.scales import Array
-
-ROUNDOFF = 2.0**-53  # u: a result of +, -, ·, / or √ is within this share of the real one
-SMALLEST = 2.0**-1074  # the least float above 0: no result loses more than half of it below the normal ones
-SQUARES = 1e-150  # a length is at most its float, up to rounding, plus this: smaller squares may be lost
-UNDERFLOW = 1e-290  # more than any sum of products near 1 can lose below the smallest normal float
-
-
-def gamma(count: int) -> float:
-    """Twice γ_n = nu/(1 - nu): the second factor pays for computing an error bound in floating point."""
-    return 2 * count * ROUNDOFF / (1 - count * ROUNDOFF)
+from brittle.geometry.rounding import ROUNDOFF as ROUNDOFF
+from brittle.geometry.rounding import SMALLEST as SMALLEST
+from brittle.geometry.rounding import SQUARES as SQUARES
+from brittle.geometry.rounding import UNDERFLOW as UNDERFLOW
+from brittle.geometry.rounding import gamma as gamma
 
 
 def length(vector: Array) -> float:

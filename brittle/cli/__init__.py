@@ -14,14 +14,17 @@ from brittle.common.errors import InputError
 
 COMMANDS = {
     "audit": "Say why a network is not robust, exactly how much, and what would help.",
+    "explore": "Explore an audit, and the laboratory of the four papers, in the browser.",
     "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
     "kkt": "Measure how far a network is from a KKT point, or solve for one.",
     "attack": "Find perturbations that flip a network.",
     "certify": "Prove how far every example is from flipping.",
+    "truth": "Make instances whose radii are proved; score attacks and verifiers on them.",
     "theorems": "List what the papers promise.",
     "check": "Check a theorem on its own instance, on yours, or all of them.",
+    "cite": "Print BibTeX of brittle, of a paper, or of the paper behind a theorem.",
     "simulate": "Check a theorem at a dimension that nobody could store.",
     "figures": "List the papers' figures, with what each would cost on this machine.",
     "reproduce": "Reproduce figures of the papers, resumable and on a cluster.",
@@ -97,7 +100,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        return typer.main.get_command(app)(args=arguments, prog_name="brittle", standalone_mode=False) or 0
+        command = typer.main.get_command(app)
+        return command(args=arguments, prog_name="brittle", standalone_mode=False, obj=tuple(arguments)) or 0
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):  # Typer's own way to end, with code 1
             raise stop.__context__ from None

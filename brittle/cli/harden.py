@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Group
 
-from brittle.cli.console import deliver, emit, say, watching
+from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
@@ -13,11 +14,11 @@ from brittle.common.errors import require, required
 from brittle.common.paths import WRITTEN
 
 if TYPE_CHECKING:
-    from brittle.auditing import Remedy
+    from brittle.auditing import Remedy, Treatment
     from brittle.networks import Network
     from brittle.networks.given_back import Form
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 REMEDIES = Family("remedy", "auditing", "Remedy")
 
 
@@ -47,12 +48,28 @@ def run(
     subject, examined = loaded(network, data)
     require_format(subject, out)
     form = require_form(network.path, subject, out)
+    fits = form is None or not remedy.reshapes
+    require(fits, f"{called(remedy)} makes other layers than {network.path} has: choose --out FILE.onnx or FILE.npz")
     with watching(called(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     require(len(found.remedies) > 0, f"--budget is {budget:g}; time ran out before the remedy: give it more")
     treatment = found.remedies[0]
     hardened = required(treatment.network if treatment.applied else None, f"{called(remedy)}: {treatment.reason}")
-    deliver(lambda: _save(hardened, form, out), lambda: emit(treatment.to_json(), json))
+    deliver(lambda: _save(hardened, form, out), lambda: emit(treatment.to_json(), json, _table(treatment)))
+
+
+def _table(treatment: "Treatment") -> Group:
+    """Before and after, and the points of the curve that can be chosen from."""
+    content = treatment.to_json()
+    forecast, curve = content.pop("forecast"), content.pop("curve")
+    if forecast is not None:
+        content |= {f"forecast_{name}": value for name, value in forecast.items()}
+    parts = [fields_table(content)]
+    if curve is not None:
+        names = ["role", "kappa", "accuracy", "radius", "tenth"]
+        rows = [[point[name] for name in names] for point in curve["points"]]
+        parts.append(rows_table(names, rows, f"Along κ, on {curve['examples']} examples; --kappa chooses"))
+    return Group(*parts)
 
 
 def _save(network: "Network", form: "Form | None", out: Path) -> None:

@@ -1,4 +1,4 @@
-"""brittle kkt: how far a network is from a KKT point of the max-margin problem, and the KKT point itself."""
+"""brittle kkt: how far a network is from a KKT point of the max-margin problem, the KKT point, the largest margin."""
 
 import math
 import time
@@ -8,23 +8,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import DataOption, NetworkArgument, NetworkOut, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed
-from brittle.common.errors import require
+from brittle.cli.margins import Search, largest_margin, share_of_largest
+from brittle.cli.models import DataOption, NetworkFile, NetworkOut, loaded, with_networks
+from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write
+from brittle.common.errors import require, required
+from brittle.common.paths import NETWORKS, PROGRAMS
 
 if TYPE_CHECKING:
-    from brittle.networks import TwoLayer
+    from brittle.margin import DeepKKTResidual, KKTResidual
+    from brittle.networks import Layered
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
-HIDDEN = ("multipliers", "on_margin", "kinks", "slopes")  # too long for a table
+HIDDEN = ("multipliers", "on_margin", "kinks", "slopes", "pairs")  # too long for a table
 
 
-@app.command(help="Measure how far a network is from a KKT point, or solve for one.")
+@app.command(help="Measure how far a network is from a KKT point, solve for one, or for the largest margin of all.")
 @with_networks
 def kkt(
-    network_file: NetworkArgument,
     data_file: DataOption,
+    network_file: Annotated[
+        NetworkFile | None,
+        typer.Argument(
+            metavar="[NETWORK]", help=f"Network: {', '.join((*NETWORKS, *PROGRAMS))}; --largest needs none."
+        ),
+    ] = None,
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
     ] = False,
@@ -39,22 +47,50 @@ def kkt(
         float, typer.Option(metavar="NUMBER", min=0, help="A multiplier needs q ≤ (1 + this) min q; inf for all.")
     ] = 1e-6,
     tolerance: Annotated[float, typer.Option(metavar="NUMBER", help="What --solve has to reach.")] = 1e-9,
+    largest: Annotated[
+        bool, typer.Option("--largest", help="Search for the largest margin over all widths, and prove it.")
+    ] = False,
+    gap: Annotated[float, typer.Option(metavar="NUMBER", help="What --largest has to prove: upper/γ - 1.")] = 1e-6,
+    seconds: Annotated[float, typer.Option(metavar="NUMBER", help="How long --largest may take.")] = 60.0,
+    proof: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            callback=file_to_write(".npz"),
+            help="Where --largest writes its proof.",
+            rich_help_panel=RESULTS,
+        ),
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="A proof that --largest goes on with.")] = None,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:
-    require(out is None or solve_for, "--out is given without --solve; there is no network to write")
+    require(
+        out is None or solve_for or largest, "--out is given without --solve or --largest; there is nothing to write"
+    )
+    require(
+        largest or (proof is None and resume is None), "--proof and --resume belong to --largest, which is not given"
+    )
+    require(not (largest and solve_for), "--solve and --largest are both given; name one")
+    if largest:
+        search = Search(not without_biases, gap, seconds, seed, out, proof, resume)
+        largest_margin(network_file, data_file, search, json_file)
+        return
     from brittle.margin import solve
-    from brittle.networks import as_two_layer
+    from brittle.networks import as_layered, as_two_layer
 
+    network_file = required(network_file, "no network is given; only --largest needs none")
     given, data = loaded(network_file, data_file)
-    network = as_two_layer(given, f"{network_file.path}: a KKT point")
+    network = as_layered(given, f"{network_file.path}: a KKT point")
     if solve_for:
+        two = as_two_layer(network, f"{network_file.path}: a KKT point to solve for")
         with watching("kkt") as watch:
-            point = solve(network, data, biases=not without_biases, tolerance=tolerance, watch=watch)
+            point = solve(two, data, biases=not without_biases, tolerance=tolerance, watch=watch)
         content = point.to_json()
         network = point.network
     else:
-        content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
+        with watching("kkt"):
+            content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
     content = {**content, "seed": seed}
     table = fields_table({name: value for name, value in content.items() if name not in HIDDEN})
     deliver(lambda: _save(network, out), lambda: emit(content, json_file, table))
@@ -63,7 +99,7 @@ def kkt(
         raise typer.Exit(1)
 
 
-def _save(network: "TwoLayer", out: Path | None) -> None:
+def _save(network: "Layered", out: Path | None) -> None:
     from brittle.networks import save_network
 
     if out is not None:
@@ -71,16 +107,27 @@ def _save(network: "TwoLayer", out: Path | None) -> None:
         say(f"wrote {out}")
 
 
-def _measured(network: "TwoLayer", data: "Data", biases: bool, kinks: float, margins: float) -> dict[str, Any]:
+def _measured(network: "Layered", data: "Data", biases: bool, kinks: float, margins: float) -> dict[str, Any]:
     """The residual, and beside it the least over all multipliers: a lower bound that even margins off 1 may use."""
-    from brittle.margin import residual
-
     began = time.perf_counter()
-    found = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
-    least = residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=math.inf)
+    found, least = (_residual(network, data, biases, kinks, allowed) for allowed in (margins, math.inf))
     return {
         **found.to_json(),
         "stationarity_any_multipliers": least.stationarity,
-        "neurons": network.width,
+        **share_of_largest(network, data, biases),
+        "neurons": sum(network.widths),
         "seconds": time.perf_counter() - began,
     }
+
+
+def _residual(
+    network: "Layered", data: "Data", biases: bool, kinks: float, margins: float
+) -> "KKTResidual | DeepKKTResidual":
+    """With two layers and one output the slopes at kinks are the best of all; beyond, the best that were found."""
+    from brittle.margin import deep_residual, residual
+    from brittle.networks import as_two_layer
+
+    if network.depth == 2 and network.classes == 1:
+        two = as_two_layer(network, "a KKT point")
+        return residual(two, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)
+    return deep_residual(network, data, biases=biases, kink_tolerance=kinks, margin_tolerance=margins)

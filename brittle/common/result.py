@@ -31,6 +31,10 @@ class Result:
         """The content as plain values."""
         return {name: jsonable(value) for name, value in self.content().items()}
 
+    def plain(self) -> dict[str, Any]:
+        """What of the content is a number or a word."""
+        return {name: value for name, value in self.content().items() if isinstance(value, PLAIN)}
+
     def by_example(self) -> dict[str, Any]:
         """What there is one value of for every example: all lists of plain values in the content, if of one length."""
         lists = plain_lists(self.content())
@@ -38,13 +42,7 @@ class Result:
 
     def to_frame(self) -> Any:
         """A pandas DataFrame: a row for every example, or a single one where the result is not about examples."""
-        try:
-            from pandas import DataFrame
-        except ImportError:
-            raise InputError("to_frame needs the extra 'tables': pip install 'brittle[tables]'") from None
-        plain = {name: value for name, value in self.content().items() if isinstance(value, PLAIN)}
-        columns = self.by_example()
-        return DataFrame(columns) if columns else DataFrame([plain])
+        return frame(self.by_example() or [self.plain()])
 
     def to_latex(self) -> str:
         """A tabular with the rules of booktabs: what `print` shows."""
@@ -78,6 +76,15 @@ class Result:
             for name, value in self.summary().items()
         )
         return f"<table><caption>{html.escape(type(self).__name__)}</caption>{rows}</table>"
+
+
+def frame(rows: Any) -> Any:
+    """A pandas DataFrame of columns, or of rows that are dictionaries."""
+    try:
+        from pandas import DataFrame
+    except ImportError:
+        raise InputError("to_frame needs the extra 'tables': pip install 'brittle[tables]'") from None
+    return DataFrame(rows)
 
 
 def plain_lists(content: dict[str, Any]) -> dict[str, list[Any]]:

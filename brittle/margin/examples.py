@@ -28,13 +28,19 @@ class Examples:
         return self.y * ((self.X @ neurons.U.T).relu_() @ neurons.signs)
 
 
+def distinct(X: Tensor, y: Tensor) -> Tensor:
+    """Where each labelled example first stands; an example with both labels is an error."""
+    rows, group = torch.unique(X, dim=0, return_inverse=True)
+    if len(rows) == len(X):
+        return torch.arange(len(X))
+    _require_one_label(len(rows), group, y)
+    return first_of_each(group).sort().values
+
+
 def gather(X: Tensor, y: Tensor) -> Examples:
     """Each labelled example once; an example with both labels is an error."""
-    distinct, group = torch.unique(X, dim=0, return_inverse=True)
-    if len(distinct) < len(X):
-        _require_one_label(len(distinct), group, y)
-        keep = first_of_each(group).sort().values
-        X, y = X[keep], y[keep]
+    keep = distinct(X, y)
+    X, y = X[keep], y[keep]
     K = X @ X.T
     unit = float(K.diagonal().mean())
     return Examples(X, y, K / unit if unit > 0 else K, unit)

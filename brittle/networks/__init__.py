@@ -4,6 +4,7 @@ from brittle.common.parts import by_name
 from brittle.networks.adapter import Adapter
 from brittle.networks.affine import Affine, Convolution, Dense
 from brittle.networks.base import Network
+from brittle.networks.best_of import best_of
 from brittle.networks.constructions import (
     Construction,
     clustered,
@@ -46,6 +47,7 @@ __all__ = [
     "as_layered",
     "as_network",
     "as_two_layer",
+    "best_of",
     "clustered",
     "layered_or_none",
     "linear_model",

@@ -9,12 +9,22 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 
-WORKING_BYTES = 256 * 2**20
+WORKING_BYTES = 16 * 2**20  # larger pieces of memory go back to the kernel after every use, and it clears them anew
 UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was added up
 
 
 class Network(ABC):
-    """A classifier of rows of X (n, dim): by the sign of one logit (`classes` is 1), or by the largest of C logits."""
+    """A classifier of rows of X (n, dim): by the sign of one logit (`classes` is 1), or by the largest of C logits.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+        >>> network = bt.networks.as_network(module)
+        >>> X = torch.eye(2)
+        >>> network.logits(X).shape, network.predict(X).shape, network.margins(X, torch.tensor([0, 2])).shape
+        (torch.Size([2, 3]), torch.Size([2]), torch.Size([2]))
+    """
 
     @property
     @abstractmethod

@@ -75,7 +75,7 @@ class Builder:
         """A constant that was read after the beginning."""
         self._known.add(name)
 
-    def add(self, operation: str, *arguments: Any, output: str | None = None, **options: Any) -> Value:
+    def add(self, operation: str, /, *arguments: Any, output: str | None = None, **options: Any) -> Value:
         """The value of one more step; ATen's name, its arguments in ATen's order or by ATen's names."""
         full = len(self.steps) < LARGEST_GRAPH
         require(full, f"{self.path}: has more than {LARGEST_GRAPH} operations, which is the most that is read")

@@ -2,12 +2,14 @@
 
 The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c, and where it started W0, b0, v0,
 optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ..., with kernel.0 and window.0 in the place of
-weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. A file that brittle did not write may hold
-the state of a module whose linear layers follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie
-between them. The state of any other module is read into a module that the caller builds. TorchScript (`.pt`),
-exported programs (`.pt2`, `.pt`) and `.onnx` hold the module itself; `.pt2` and `.onnx` are written too.
+weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. Folded: constant.0, constant.1, ... and a
+note with the operations on them. A file that brittle did not write may hold the state of a module whose linear layers
+follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie between them. The state of any other module
+is read into a module that the caller builds. TorchScript (`.pt`), exported programs (`.pt2`, `.pt`) and `.onnx` hold
+the module itself; `.pt2` and `.onnx` are written too.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -22,7 +24,9 @@ from brittle.networks.base import Network
 from brittle.networks.deep import Deep, as_layered
 from brittle.networks.exported import read_exported
 from brittle.networks.exported_write import exported, write_exported
+from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph
+from brittle.networks.graph_files import graph_arrays, graph_of
 from brittle.networks.map_files import is_whole, map_arrays, maps_of
 from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import read_onnx
@@ -52,7 +56,15 @@ def require_format(network: Network, path: str | Path) -> None:
 
 
 def save_network(network: Network, path: str | Path) -> None:
-    """Write a network whole or not at all; the suffix chooses the format."""
+    """Write a network whole or not at all; the suffix chooses the format.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> for name in ("net.npz", "net.safetensors"):
+        ...     bt.networks.save_network(network, name)
+    """
     if Path(path).suffix.lower() == ".pt2":
         write_exported(network, path)
         return
@@ -63,6 +75,8 @@ def save_network(network: Network, path: str | Path) -> None:
     suffix = _suffix(path)
     if isinstance(network, Adapter):
         tensors, notes = module_state(path, network)
+    elif isinstance(network, Folded):
+        tensors, notes = _folded_arrays(path, network)
     else:
         kind, tensors = _packed(path, network)
         tensors, notes = _floats(path, tensors), {KIND: kind}
@@ -79,6 +93,14 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
 
     A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
     unless it is flat.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> bt.networks.save_network(network, "net.npz")
+        >>> bt.networks.load_network("net.npz").width
+        5
     """
     return read_network(path, module, shape)[0]
 
@@ -86,16 +108,28 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
 def read_network(
     path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = (), examples: Tensor | None = None
 ) -> tuple[Network, Recognition | None]:
-    """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on."""
+    """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+        >>> torch.save(module.state_dict(), "net.pt")
+        >>> network, seen = bt.networks.read_network("net.pt")
+        >>> type(network).__name__
+        'TwoLayer'
+    """
     graph = _program(path)
     if graph is not None:
         return rebuilt(path, graph, shape, examples)
     tensors, notes = _read(path)
     kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
     unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
-    known = unpack is not None or kind == "module"
+    known = unpack is not None or kind in ("module", "folded")
     require(known, f"{path}: holds a network of the kind '{kind}', which this version does not know")
     try:
+        if kind == "folded":
+            return _folded(path, tensors, notes, examples)
         if module is not None or unpack is None:
             return into_module(path, tensors, notes, module, shape, examples)
         return unpack(path, tensors), None
@@ -149,6 +183,27 @@ def _packed(path: str | Path, network: Network) -> tuple[str, Named]:
         start = {} if network.start is None else _deep_arrays(network.start, "start.")
         return "deep", {**_deep_arrays(network, ""), **start}
     raise InputError(f"{path}: a {type(network).__name__} has no file format; networks of linear layers and ReLUs have")
+
+
+def _folded_arrays(path: str | Path, network: Folded) -> tuple[Named, Notes]:
+    arrays, notes = graph_arrays(network)
+    finite = all(bool(value.isfinite().all()) for value in arrays.values())
+    require(finite, f"{path}: the network holds NaN or infinity")
+    start = {} if network.start is None else _deep_arrays(network.start, "start.")
+    return {**arrays, **start}, {KIND: "folded", **notes}
+
+
+def _folded(
+    path: str | Path, arrays: Named, notes: Notes, examples: Tensor | None
+) -> tuple[Network, Recognition | None]:
+    network, recognition = rebuilt(path, graph_of(path, arrays, notes), (), examples)
+    begun = _floats(path, {name: value for name, value in arrays.items() if name.startswith("start.")})
+    if not begun or not isinstance(network, Folded):
+        return network, recognition
+    start = _one_deep(path, begun, "start.")
+    same = start.shape == network.shape
+    require(same, f"{path}: the start has layers of {start.shape} and the network of {network.shape}")
+    return replace(network, start=start.to(network.dtype)), recognition
 
 
 def _two_layer_arrays(network: TwoLayer, mark: str) -> Named:

@@ -78,7 +78,7 @@ class DeepProver:
         if len(open_) == 0:
             return [*lines, *self._leaf(after)]
         neuron = loosest(solved)
-        place = None if neuron is None else int(local.listed[neuron])
+        place = -1 if neuron is None else int(local.listed[neuron])
         if place not in open_:
             place = int(open_[np.minimum(-after.low[open_], after.high[open_]).argmax()])
         lines.append(Line(SPLIT, neuron=place))

@@ -35,7 +35,7 @@ def rounded(values: Array | float) -> Array:
 def short(step: Step) -> Step:
     """The step with few digits."""
     kinds, *multipliers, mu = step
-    return Step(kinds, *map(rounded, multipliers), float(rounded(mu)))
+    return Step._make((kinds, *map(rounded, multipliers), float(rounded(mu))))
 
 
 def steps_of(programs: Sequence[Program]) -> Iterator[Step]:

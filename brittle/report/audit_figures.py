@@ -1,6 +1,7 @@
 """The pictures of an audit: flip curves, radii, a slice of the decision boundary, remedies, adversarial examples."""
 
 import math
+from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
@@ -9,11 +10,36 @@ from torch import Tensor
 from brittle.auditing import Audit
 from brittle.auditing.sample import audited
 from brittle.networks import Network
-from brittle.report.style import COLOURS, house_style, panels
+from brittle.report.style import COLOURS, house_style, panels, save
 from brittle.settings import Data
 
 GRID = 81
 SHOWN = 5  # adversarial examples
+
+
+def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
+    """The pictures as PNG files.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> bt.report.write_audit_pictures(found, found.model, found.data, Path("pictures"))
+        >>> sorted(path.name for path in Path("pictures").iterdir())
+        ['curves.png', 'radii.png', 'slice.png']
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {
+        "radii": radius_distribution(audit),
+        "curves": flip_curves(audit),
+        "slice": boundary_slice(audit, network, data),
+        "remedies": remedies(audit) if any(each.applied for each in audit.remedies) else None,
+        "examples": adversarial_examples(audit, data),
+    }
+    for name, figure in figures.items():
+        if figure is not None:
+            save(figure, folder / f"{name}.png")
 
 
 def flip_curves(audit: Audit) -> Figure:

@@ -7,8 +7,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
 from brittle import __version__
 from brittle.common.errors import InputError
 from brittle.common.progress import duration
@@ -17,25 +15,22 @@ from brittle.experiments.cell import Cell, Point
 from brittle.experiments.cells import concluded, saved
 from brittle.experiments.images import MissingData
 from brittle.experiments.run import EXPERIMENTS, cells_folder
+from brittle.report.environment import ENVIRONMENT, source
 from brittle.report.figures import figure_folder
+from brittle.report.numbers import number
 
 VERDICTS = {True: "holds", False: "does not hold", None: "not decided"}
 SHOWN = 60  # points; the others are in the CSV
-
-_environment = Environment(
-    loader=PackageLoader("brittle.report"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
+DIGITS = 5
+STYLES = ("css/base.css", "css/figure.css")
 
 
 def page(result: FigureResult, svg: str) -> str:
     """A self-contained HTML page: picture, claims, points."""
     columns, rows = _table(result.points[:SHOWN])
-    return _environment.get_template("figure.html").render(
+    return ENVIRONMENT.get_template("figure.html").render(
         result=result,
+        style=source(*STYLES),
         about=about(result.id),
         svg=_embedded(svg),
         verdicts=VERDICTS,
@@ -55,7 +50,7 @@ def about(figure_id: str) -> str:
 def reproduction(contents: Sequence[dict[str, Any]]) -> str:
     """The page of all figures, in Markdown, from their JSON files."""
     words = {"verdicts": VERDICTS, "duration": duration, "grid_words": grid_words}
-    text = _environment.get_template("reproduction.md").render(figures=contents, **words)
+    text = ENVIRONMENT.get_template("reproduction.md").render(figures=contents, **words)
     return re.sub(r"\n{3,}", "\n\n", text).strip() + "\n"
 
 
@@ -119,12 +114,7 @@ def _table(points: Sequence[Point]) -> tuple[list[str], list[list[str]]]:
 
 
 def _word(value: Any) -> str:
-    return (
-        {None: "–", True: "yes", False: "no"}.get(value)
-        if value is None or isinstance(value, bool)
-        # type: ignore[return-value]
-        else (f"{value:.5g}" if isinstance(value, float) else str(value))
-    )
+    return number(value, DIGITS)
 
 
 def _words(point: Point) -> str:

@@ -28,6 +28,13 @@ def as_rows(name: str, X: Examples) -> tuple[Tensor, tuple[int, ...] | None]:
     return values.reshape(len(values), math.prod(shape)), shape
 
 
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """What a table calls its columns; None for what has no names."""
+    named = hasattr(X, "columns") and hasattr(X, "dtypes")
+    names = tuple(map(str, X.columns)) if named else ()
+    return names if len(set(names)) == len(names) > 0 else None
+
+
 def _numbers(name: str, X: Any) -> Tensor:
     require(not hasattr(X, "toarray"), f"{name} is a sparse {type(X).__name__}; give {name}.toarray()")
     if hasattr(X, "columns") and hasattr(X, "dtypes"):

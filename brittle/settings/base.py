@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from brittle.common.errors import require, require_count, required
 from brittle.common.notes import note
 from brittle.common.parts import check_fields
-from brittle.settings.arrays import Examples, Labels, as_rows, numbered
+from brittle.settings.arrays import Examples, Labels, as_rows, column_names, numbered
 from brittle.settings.checks import check_truth, checked_examples, checked_labels
 
 
@@ -21,6 +21,13 @@ class Truth:
 
     Vectors have as many entries as `Data.X` has columns. For data sampled in their span that is fewer than `dim`,
     and `basis` then spans the part of P that those columns span.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> truth = bt.settings.Orthogonal(4).sample(2).truth
+        >>> truth.radius, truth.coherence
+        (2.0, 0.0)
     """
 
     dim: int | None = None  # ambient dimension d
@@ -37,6 +44,7 @@ class Truth:
     offset: Tensor | None = None  # (columns,), a point of an affine subspace; None for a linear one
     image: tuple[int, ...] | None = None  # shape of one example, where it has axes: (height, width), (channels, h, w)
     names: tuple[str, ...] | None = None  # of the classes by their numbers; of -1 and then +1
+    features: tuple[str, ...] | None = None  # what the columns are called, where a table says it
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +54,12 @@ class Data:
     `X_test` and `y_test` are held-out examples of the same form, None without; `truth` is what the setting knows.
     All four may be given as tensors, arrays, lists or tables. Examples with axes of their own, such as (n, C, H, W),
     are laid flat, and `shape` remembers them; labels that are texts are numbered, and `truth.names` remembers these.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Data([[0.0, 1.0], [1.0, 0.0]], [-1, 1])
+        >>> len(data), data.dim, data.binary, data.X.dtype
+        (2, 2, True, torch.float64)
     """
 
     X: Tensor
@@ -67,6 +81,7 @@ class Data:
 
     def __post_init__(self) -> None:
         require((self.X_test is None) == (self.y_test is None), "X_test and y_test belong together: give both or none")
+        features = self.truth.features or column_names(self.X)
         image = self._flatten("X")
         labels, counts = {"y": self.y}, {"y": len(self.X)}
         if self.X_test is not None and self.y_test is not None:
@@ -77,8 +92,9 @@ class Data:
         numbers, names = numbered(labels, self.truth.names)
         for name, y in checked_labels(numbers, counts).items():
             object.__setattr__(self, name, y)
-        if image is not None or names != self.truth.names:
-            object.__setattr__(self, "truth", replace(self.truth, image=image or self.truth.image, names=names))
+        if image is not None or names != self.truth.names or features != self.truth.features:
+            truth = replace(self.truth, image=image or self.truth.image, names=names, features=features)
+            object.__setattr__(self, "truth", truth)
         check_truth(self.truth, len(self.X), self.columns, counts.get("y_test"))
 
     def _flatten(self, name: str) -> tuple[int, ...] | None:
@@ -156,7 +172,17 @@ class Data:
 
 
 class Setting(ABC):
-    """A source of data. Its fields are its parameters; `sample` is its verb."""
+    """A source of data. Its fields are its parameters; `sample` is its verb.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> setting = bt.settings.Sphere(dim=5)
+        >>> isinstance(setting, bt.settings.Setting)
+        True
+        >>> setting.sample(10, torch.Generator().manual_seed(0), test=3).X_test.shape
+        torch.Size([3, 5])
+    """
 
     name: ClassVar[str]  # what the command line calls it
 
@@ -199,7 +225,15 @@ class Setting(ABC):
 
 
 class GivenSet(Setting):
-    """A setting that holds a given set of examples, perhaps with a test set of its own."""
+    """A setting that holds a given set of examples, perhaps with a test set of its own.
+
+    Examples:
+        >>> import brittle as bt
+        >>> issubclass(bt.settings.Digits, bt.settings.GivenSet)
+        True
+        >>> len(bt.settings.Digits().sample())
+        1797
+    """
 
     @property
     def in_span_offered(self) -> bool:

@@ -68,6 +68,9 @@ def check_truth(truth: "Truth", examples: int, columns: int, tests: int | None) 
     if truth.names is not None:
         clear = len(set(truth.names)) == len(truth.names) and all(isinstance(each, str) for each in truth.names)
         require(clear, f"names is {truth.names[:10]!r}; a text for every class is needed, all different")
+    if truth.features is not None:
+        named = len(truth.features) == columns and all(isinstance(each, str) for each in truth.features)
+        require(named, f"features are {len(truth.features)} names; a text for each of the {columns} columns is needed")
     if truth.codimension is not None:
         low = 0 <= truth.codimension <= dim
         require(low, f"codimension is {truth.codimension}; it must lie between 0 and the dimension {dim}")

@@ -1,6 +1,6 @@
 """Data files: .npz with everything that `Data` holds, .pt tensors, .csv and .parquet tables, folders of pictures."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -15,6 +15,7 @@ from brittle.common.parts import option
 from brittle.common.paths import KINDS_OF_DATA
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
+from brittle.settings.arrays import Examples, Labels
 from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.parquet import read_parquet
 from brittle.settings.picture_folder import picture_folder
@@ -26,8 +27,8 @@ VECTORS = ("means", "mean_labels", "basis", "complement", "offset")
 INDICES = ("cluster", "cluster_test")
 COUNTS = ("dim", "codimension")
 NUMBERS = ("radius", "coherence", "noise")
-TEXTS = ("y", "y_test", "names")  # which may be texts
-NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names")
+TEXTS = ("y", "y_test", "names", "features")  # which may be texts
+NAMES = (*EXAMPLES, *VECTORS, *INDICES, *COUNTS, *NUMBERS, "image", "names", "features")
 Arrays = Mapping[str, np.ndarray]
 
 
@@ -37,6 +38,13 @@ class File(GivenSet):
 
     `label` is the label column of a table, by name or by position; `header` says whether a .csv has names in its first
     line (None: look). `classes` keeps two labels and calls them -1 and +1.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Line7().sample(), "line.npz")
+        >>> data = bt.settings.File("line.npz").sample()
+        >>> len(data), data.dim
+        (7, 2)
     """
 
     name: ClassVar = "file"
@@ -59,9 +67,9 @@ class File(GivenSet):
             return _named(path, lambda: self._chosen(picture_folder(path)))
         suffix = existing(path).suffix.lower()
         if suffix == ".csv":
-            return _named(path, lambda: Data(*read_csv(path, self.label, self.header, self.classes)))
+            return _named(path, lambda: _table(*read_csv(path, self.label, self.header, self.classes)))
         if suffix == ".parquet":
-            return _named(path, lambda: self._chosen(Data(*read_parquet(path, self.label))))
+            return _named(path, lambda: self._chosen(_table(*read_parquet(path, self.label))))
         require(suffix in READERS, f"{path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
         return _named(path, lambda: self._chosen(data_from(READERS[suffix](path))))
 
@@ -69,13 +77,33 @@ class File(GivenSet):
         return data if self.classes is None else two_classes(data, _numbers(data.truth.names, self.classes))
 
 
+def _table(X: Examples, y: Labels, features: Sequence[str] | None) -> Data:
+    """Names of columns that are not all different say nothing."""
+    clear = features is not None and len(set(features)) == len(features)
+    return Data(X, y, truth=Truth(features=tuple(features) if clear and features else None))
+
+
 def load_data(path: str | Path) -> Data:
-    """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures."""
+    """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Grid25().sample(), "grid.npz")
+        >>> bt.settings.load_data("grid.npz").X.shape
+        torch.Size([25, 3])
+    """
     return File(path).load()
 
 
 def save_data(data: Data, path: str | Path) -> None:
-    """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back."""
+    """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Line7().sample(), "line.npz")
+        >>> bt.settings.load_data("line.npz").truth.codimension
+        1
+    """
     require(Path(path).suffix.lower() == ".npz", f"{path}: data are written as .npz; choose such a name")
     values = {name: getattr(data, name) for name in EXAMPLES}
     values |= {field.name: getattr(data.truth, field.name) for field in fields(Truth)}
@@ -104,10 +132,11 @@ def truth_from(arrays: Arrays) -> Truth:
         shaped = image.ndim == 1 and bool((image > 0).all())
         require(shaped, "image must be the shape of one example, such as [28, 28]")
         known["image"] = tuple(image.tolist())
-    if "names" in arrays:
-        texts = arrays["names"].ndim == 1 and arrays["names"].dtype.kind == "U"
-        require(texts, "names must be a list of texts")
-        known["names"] = tuple(arrays["names"].tolist())
+    for name in ("names", "features"):
+        if name in arrays:
+            texts = arrays[name].ndim == 1 and arrays[name].dtype.kind == "U"
+            require(texts, f"{name} must be a list of texts")
+            known[name] = tuple(arrays[name].tolist())
     for name in ("basis", "complement"):
         _check_orthonormal(name, known[name])
     return Truth(**known)

@@ -12,8 +12,11 @@ from brittle.settings.arrays import LONGEST_NAME
 from brittle.settings.tables import label_column
 
 
-def read_parquet(path: Path, label: str | int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """X and y, after the table's own description has been held against what a file of its size may hold."""
+def read_parquet(path: Path, label: str | int) -> tuple[NDArray[Any], NDArray[Any], list[str]]:
+    """X, y and what the features are called.
+
+    The table's own description is held against what a file of its size may hold before it is read.
+    """
     try:
         import pyarrow as arrow
         from pyarrow import parquet
@@ -30,7 +33,8 @@ def read_parquet(path: Path, label: str | int) -> tuple[NDArray[Any], NDArray[An
         with parquet.ParquetFile(path, memory_map=False, read_dictionary=[names[place]], **limits) as file:
             table = file.read(use_threads=False)
             features = [_numbers(table.column(each)) for each in range(len(names)) if each != place]
-            return np.stack(features, 1), _labels(table.column(place))
+            called = [name for each, name in enumerate(names) if each != place]
+            return np.stack(features, 1), _labels(table.column(place)), called
     except (arrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         if isinstance(error, InputError):
             raise

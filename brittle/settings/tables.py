@@ -19,8 +19,8 @@ Row = tuple[int, list[str]]  # line number in the file, cells
 
 def read_csv(
     path: Path, label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
-) -> tuple[Tensor, Tensor | list[str]]:
-    """X and y: numbers where all labels are, otherwise texts."""
+) -> tuple[Tensor, Tensor | list[str], list[str] | None]:
+    """X and y, numbers where all labels are and otherwise texts, and the names of the features where there are any."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as stream:
             return _read(_rows(stream), label, header, classes)
@@ -34,7 +34,7 @@ def read_csv(
 
 def _read(
     rows: Iterator[Row], label: str | int, header: bool | None, classes: tuple[int, int] | tuple[str, str] | None
-) -> tuple[Tensor, Tensor | list[str]]:
+) -> tuple[Tensor, Tensor | list[str], list[str] | None]:
     """Row by row: a table is held as numbers, 8 bytes for each, and never as text."""
     first = next(rows, None)
     if first is None:
@@ -51,7 +51,8 @@ def _read(
         labels.append(words.setdefault(word, word))
     require(len(labels) > 0, "has no rows; at least one example is needed")
     X = torch.frombuffer(numbers, dtype=torch.float64).reshape(len(labels), width - 1)
-    return _labelled(X, labels, classes)
+    called = [cell.strip() for place, cell in enumerate(first[1]) if place != column] if named else None
+    return *_labelled(X, labels, classes), called
 
 
 def _rows(stream: TextIO) -> Iterator[Row]:

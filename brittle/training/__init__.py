@@ -8,6 +8,7 @@ from brittle.training.descent import Descent
 from brittle.training.flow import Flow
 from brittle.training.lazy import Lazy
 from brittle.training.limited_pgd import LimitedPGD
+from brittle.training.lipschitz_margin import LipschitzMargin
 from brittle.training.losses import Exponential, Logistic, LossFunction
 from brittle.training.maximum_radius import MaximumRadius
 from brittle.training.recipe import Recipe
@@ -25,8 +26,9 @@ from brittle.training.stops import (
     parse_stop,
     parse_stops,
 )
+from brittle.training.way import Waypoint
 
-PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD))
+PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD, LipschitzMargin))
 
 __all__ = [
     "KKT",
@@ -39,6 +41,7 @@ __all__ = [
     "Flow",
     "Lazy",
     "LimitedPGD",
+    "LipschitzMargin",
     "LogLoss",
     "Logistic",
     "Loss",
@@ -53,6 +56,7 @@ __all__ = [
     "Stop",
     "Time",
     "Training",
+    "Waypoint",
     "parse_stop",
     "parse_stops",
 ]

@@ -20,16 +20,26 @@ from brittle.settings.base import Data
 from brittle.training.checkpoint import Checkpoint, fingerprint
 from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
 from brittle.training.stops import UNTIL, LogLoss, Stop
+from brittle.training.way import Waypoint
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
-FROZEN = "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+SHOWN = 3  # names of parameters in a sentence
 
 
-def frozen(model: Model) -> bool:
-    """Whether it is a module that says of all of its parameters that they are not trained."""
-    parameters = list(model.parameters()) if isinstance(model, nn.Module) else []
-    return len(parameters) > 0 and not any(each.requires_grad for each in parameters)
+def frozen(model: Model) -> str:
+    """Why a module is not to be trained as a whole, in a sentence: parameters are frozen; empty where none is."""
+    named = list(model.named_parameters()) if isinstance(model, nn.Module) else []
+    names = [name for name, parameter in named if not parameter.requires_grad]
+    if not names:
+        return ""
+    if len(names) == len(named):
+        return "every parameter of the module is frozen: call its requires_grad_(True) if it may be trained"
+    shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+    return (
+        f"{len(names)} of {len(named)} parameters of the module are frozen ({shown}), and training would move all: "
+        "call requires_grad_(True) on them if they may be trained"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +51,16 @@ class Training(Result, Generic[Kind]):
     `gradient_evaluations` and `seconds` are what the run took, `path` its recorded moments. At its end: `log_loss`,
     the smallest `margin`, `normalised_margin` min q/‖θ‖^degree with degree 2 for two layers, `accuracy`, the
     `share_on_margin` of the examples, and the `norm` of all parameters. `robust_accuracy` is known to adversarial
-    training only.
+    training only, the `way`, networks met while more and more was asked for, to guarded training.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data)
+        >>> trained.reached, trained.accuracy, type(trained.network).__name__
+        (True, 1.0, 'TwoLayer')
     """
 
     network: Kind
@@ -59,6 +78,7 @@ class Training(Result, Generic[Kind]):
     share_on_margin: float
     norm: float
     path: tuple[PathPoint, ...]
+    way: tuple[Waypoint, ...]
 
     @property
     def reached(self) -> bool:
@@ -71,7 +91,19 @@ class Training(Result, Generic[Kind]):
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A way to train. Its fields are its parameters, `until` among them; `train` is its verb."""
+    """A way to train. Its fields are its parameters, `until` among them; `train` is its verb.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> regime = bt.training.Descent(until=(bt.training.Loss(0.1), bt.training.Steps(5)))  # whichever comes first
+        >>> isinstance(regime, bt.training.Regime)
+        True
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> regime.train(start, data).steps
+        5
+    """
 
     name: ClassVar[str]  # what the command line calls it
 
@@ -123,7 +155,8 @@ class Regime(ABC):
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
         that costs little; with `resume` it goes on from there to the network that it would have become.
         """
-        require(not frozen(network), FROZEN)
+        reason = frozen(network)
+        require(not reason, reason)
         network, data = subject(network, data)
         self._check(network, data)
         with one_torch_thread():  # sums round differently with more, and a small run is to end in the same network
@@ -174,4 +207,5 @@ def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:
         share_on_margin=look.share_on_margin,
         norm=look.norm,
         path=tuple(record.points),
+        way=run.way(),
     )

@@ -10,15 +10,15 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import torch
 from torch import Generator, Tensor
 from torch.func import functional_call
 
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError, require, require_between, require_positive, required
+from brittle.common.errors import require, require_between, require_positive, required
 from brittle.common.parts import option
-from brittle.geometry import nearest_rivals
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -29,16 +29,14 @@ from brittle.training.objective import ModuleObjective, margins_of
 from brittle.training.options import BATCH, TRAINED_BIASES
 from brittle.training.run import Ended, Run
 from brittle.training.stops import UNTIL, Look, Steps, Stop
+from brittle.training.way import Waypoint
 
 GROWING = 0.7  # of the steps: κ rises; in the rest the rate falls
 RISEN = 0.9  # of the growing steps: κ is at its end
 WARM_UP = 0.05  # of all steps
 SNAPSHOTS = 8
-LOWEST, HIGHEST = 0.5, 2.0  # ρ in medians
 FIRST_MOMENT, SECOND_MOMENT = 0.9, 0.99
 TINY = 1e-12
-TOGETHER = 1e-6  # of the size of an example: closer ones are the same in single precision
-SHOWN = 5  # pairs that a message names
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,9 @@ class Guarded(Regime):
     Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. Layers whose biases
     are all zero keep none unless `biases` is True; False trains none. The network is the last one on the way whose
     accuracy, on training and on held-out examples, is at most `lost_accuracy` below that at the start; where there is
-    none, it is the network as it was.
+    none, it is the network as it was. With `kappa` those on the way that were asked for more do not count. A dense
+    first layer is trained in coordinates of the examples' `span` and loses what it had off it, unless the examples are
+    only some of those that the network is for.
     """
 
     until: Stop | tuple[Stop, ...] = field(default_factory=lambda: Steps(800), metadata=UNTIL)
@@ -59,8 +59,14 @@ class Guarded(Regime):
     lost_accuracy: float = field(
         default=0.01, metadata=option("Accuracy that may be lost.", check=partial(require_between, low=0, high=1))
     )
+    kappa: float | None = field(
+        default=None, metadata=option("The κ to go back to, of those on the way.", check=require_positive)
+    )
     batch: int = field(default=128, metadata=BATCH)
     biases: bool | None = field(default=None, metadata=TRAINED_BIASES)
+    span: bool = field(
+        default=True, metadata=option("Train in the examples' span, and drop the weights off it.", "--span/--no-span")
+    )
 
     @property
     def length(self) -> int:
@@ -70,10 +76,12 @@ class Guarded(Regime):
         return steps[0]
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
+        low = self.kappa is None or self.kappa <= self.target
+        require(low, f"kappa is {self.kappa}; it must be at most the target, {self.target:g}, where κ ends")
         rng = required(rng, f"{self.name} draws batches at random: give it a torch.Generator")
         some = network.accuracy(data.X, data.y) > 0
         require(some, f"the network misclassifies all {len(data)} examples: train it first, or look at the labels")
-        form = form_of(network, data, rng)
+        form = form_of(network, data, rng, self.span)
         return self.guarded(form, data, Batches(len(data), min(self.batch, len(data)), rng))
 
     @abstractmethod
@@ -135,24 +143,6 @@ def _rms(values: Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-def attainable(objective: GuardedObjective) -> tuple[Tensor, Tensor]:
-    """ρ of every example, within bounds so that no example counts for nothing or for all, and its nearest rival."""
-    distances, rivals = nearest_rivals(objective.X, objective.y)
-    require_apart(distances, rivals, _rms(objective.X) * objective.X.shape[1] ** 0.5)
-    middle = float(distances.median())
-    return 0.5 * distances.clamp(LOWEST * middle, HIGHEST * middle), rivals
-
-
-def require_apart(distances: Tensor, rivals: Tensor, size: float) -> None:
-    """Raise where examples of a typical length `size` coincide with their nearest rivals."""
-    same = (distances <= TOGETHER * size).nonzero()[:, 0].tolist()
-    if same:
-        pairs = sorted({tuple(sorted((row, int(rivals[row])))) for row in same})
-        shown = ", ".join(f"{first} and {second}" for first, second in pairs[:SHOWN])
-        more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
-        raise InputError(f"rows {shown}{more} are the same example with two labels: keep one of each")
-
-
 class GuardedRun(Run):
     """θ, the moments of Adam, and the networks met on the way.
 
@@ -161,9 +151,10 @@ class GuardedRun(Run):
     """
 
     objective: GuardedObjective
+    kind: ClassVar[type[GuardedObjective]] = GuardedObjective  # of the objective
 
     def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
-        super().__init__(GuardedObjective(form, data, regime.biases))
+        super().__init__(self.kind(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.length = regime.length
         self.growing = max(1, int(GROWING * self.length))
@@ -242,11 +233,15 @@ class GuardedRun(Run):
     def _scheduled(self) -> float:
         """The rate of this step; sets κ."""
         if self.steps < self.growing:
-            risen = min(1.0, self.steps / (RISEN * self.growing))
-            self.kappa = self.first + (self.regime.target - self.first) * risen
+            self.kappa = self._asked(self.steps)
             return self.regime.rate * min(1.0, (self.steps + 1) / (WARM_UP * self.length + 1))
         passed = (self.steps + 1 - self.growing) / (self.length - self.growing)
         return self.regime.rate * 0.5 * (1 + math.cos(math.pi * passed))
+
+    def _asked(self, steps: int) -> float:
+        """κ of a step before which there were so many."""
+        risen = min(1.0, steps / (RISEN * self.growing))
+        return self.first + (self.regime.target - self.first) * risen
 
     def _moved(self, ascent: Tensor, rate: float) -> Tensor:
         """θ after one step of Adam."""
@@ -266,9 +261,27 @@ class GuardedRun(Run):
         self.met = torch.cat([self.met, self.theta[None]])
 
     def _last_good(self) -> int | None:
-        reached = self.curve[:, 1 : 1 + len(self.wanted)] >= torch.tensor(self.wanted)
-        places = reached.all(1).nonzero()[:, 0]
+        """The place of the last network on the way that is accurate enough and was not asked for too much."""
+        reached = (self.curve[:, 1 : 1 + len(self.wanted)] >= torch.tensor(self.wanted)).all(1)
+        places = (reached & (self.curve[:, 0] <= self._most())).nonzero()[:, 0]
         return int(places[-1]) if len(places) else None
+
+    def _most(self) -> float:
+        """The κ on the way that is nearest to the one wanted."""
+        wanted = self.regime.kappa
+        if wanted is None:
+            return math.inf
+        marks = [math.ceil(mark * self.growing / SNAPSHOTS) - 1 for mark in range(1, SNAPSHOTS + 1)]
+        return min(map(self._asked, marks), key=lambda kappa: abs(kappa - wanted))
+
+    def way(self) -> tuple[Waypoint, ...]:
+        last = self._last_good()
+        return tuple(
+            Waypoint(kappa, accuracy, held_out if held_out == held_out else None, share, place == last, network)
+            for place, ((kappa, accuracy, held_out, share), network) in enumerate(
+                zip(self.curve.tolist(), map(self.objective.network, self.met), strict=True)
+            )
+        )
 
     def _settle(self) -> None:
         """From the last network on the way that is accurate enough, at its κ, the rate falls."""

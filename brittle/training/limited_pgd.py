@@ -15,8 +15,9 @@ from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
 from brittle.geometry import into_ball, unit_rows
 from brittle.settings.base import Data
+from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import Guarded, GuardedRun, attainable
+from brittle.training.guarded import Guarded, GuardedRun
 from brittle.training.normal_form import Form
 from brittle.training.objective import margins_of
 
@@ -30,6 +31,16 @@ class LimitedPGD(Guarded):
 
     PGD takes `inner_steps`. With `trades` the loss is that of TRADES: the loss of the example itself, and so many times
     the divergence between its probabilities and those of the point near it where they differ most.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> hard = bt.training.LimitedPGD(until=bt.training.Steps(20), inner_steps=3).train(start, data, rng).network
+        >>> hard.accuracy(data.X, data.y)
+        1.0
     """
 
     name: ClassVar = "limited-pgd"
@@ -51,7 +62,7 @@ class LimitedRun(GuardedRun):
 
     def __init__(self, form: Form, data: Data, regime: LimitedPGD, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
-        self.limits, _ = attainable(self.objective)
+        self.limits, _ = attainable(self.objective.X, self.objective.y)
         self.unit = float(self.limits.median()) * form.slope
 
     def share(self, rows: Tensor) -> float:

@@ -18,8 +18,9 @@ from torch import Tensor
 
 from brittle.geometry import into_ball
 from brittle.settings.base import Data
+from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun, attainable
+from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun
 from brittle.training.normal_form import Form
 
 CUT = 3.0  # longest δ, in ρ
@@ -30,7 +31,20 @@ RENEWED_EVERY = 10  # epochs
 
 @dataclass(frozen=True)
 class MaximumRadius(Guarded):
-    """Adam on J(θ), with the schedule and the guard of `Guarded`."""
+    """Adam on J(θ), with the schedule and the guard of `Guarded`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Sphere(dim=20).sample(10, rng)
+        >>> start = bt.networks.PyTorch().draw(20, width=30, rng=rng)
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
+        >>> hard = bt.training.MaximumRadius(until=bt.training.Steps(60)).train(trained, data, rng).network
+        >>> before, after = (bt.attacks.MinimumNorm().run(each, data).norms.median() for each in (trained, hard))
+        >>> bool(after > before)
+        True
+    """
 
     name: ClassVar = "maximum-radius"
 
@@ -48,7 +62,7 @@ class Boundary:
 
     @classmethod
     def of(cls, objective: GuardedObjective) -> "Boundary":
-        limits, rivals = attainable(objective)
+        limits, rivals = attainable(objective.X, objective.y)
         return cls(objective, limits, 0.5 * (objective.X[rivals] - objective.X))
 
     def at(self, theta: Tensor, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:

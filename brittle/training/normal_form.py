@@ -55,7 +55,7 @@ class OwnForm(Form):
 
 @dataclass(frozen=True, eq=False)
 class NormalForm(Form):
-    """`basis` (columns, r) is None where the first layer is not dense, whose inputs keep their places."""
+    """`basis` (columns, r) is None where inputs keep their places, as those of a first layer that is not dense do."""
 
     original: Layered
     network: Deep
@@ -64,9 +64,9 @@ class NormalForm(Form):
     gain: float
 
     @classmethod
-    def of(cls, network: Layered, data: Data, rng: Generator) -> "NormalForm":
+    def of(cls, network: Layered, data: Data, rng: Generator, span: bool = True) -> "NormalForm":
         X, basis = data.X, None
-        if network.free_first_layer:
+        if span and network.free_first_layer:
             basis = _turned(Basis.spanning(X), rng)
             X = X @ basis
         unit = float(X.square().sum(1).mean().sqrt())
@@ -88,9 +88,9 @@ class NormalForm(Form):
         return self.original.moved([layer.to(self.original.dtype) for layer in layers])
 
 
-def form_of(network: Network, data: Data, rng: Generator) -> Form:
-    """The normal form where there is one."""
-    return NormalForm.of(network, data, rng) if has_normal_form(network) else OwnForm.of(network, data)
+def form_of(network: Network, data: Data, rng: Generator, span: bool = True) -> Form:
+    """The normal form where there is one, in the coordinates of the data's span or all."""
+    return NormalForm.of(network, data, rng, span) if has_normal_form(network) else OwnForm.of(network, data)
 
 
 def has_normal_form(network: Network) -> TypeGuard[Layered]:

@@ -21,6 +21,7 @@ from brittle.common.threads import one_torch_thread
 from brittle.networks.base import Network
 from brittle.training.objective import Objective
 from brittle.training.stops import Look, Stop
+from brittle.training.way import Waypoint
 
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 MOST_BETWEEN_CHECKPOINTS = 60.0  # seconds
@@ -40,6 +41,15 @@ class PathPoint(Result):
 
     `log_loss` is ln L, `normalised_margin` min q/‖θ‖^degree, `smoothed_margin` -ln L_sum/‖θ‖^degree,
     `share_on_margin` that of the examples with q ≤ 1.1 min q, `norm` ‖θ‖.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> path = bt.training.Flow(until=bt.training.LogLoss(-5)).train(start, data).path
+        >>> path[-1].log_loss <= -5, path[0].steps
+        (True, 0)
     """
 
     steps: int
@@ -112,6 +122,10 @@ class Run(ABC):
 
     def network(self) -> Network:
         return self.objective.network(self.theta)
+
+    def way(self) -> tuple[Waypoint, ...]:
+        """The networks on the way that can be chosen from."""
+        return ()
 
     def look(self, recorded: bool) -> Look:
         return Look(

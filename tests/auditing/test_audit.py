@@ -11,8 +11,10 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import PARTS, Patient, RadiusTraining, Remedy, TrainedOn
-from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.remedies import PARTS
+from brittle.auditing.remedy import Patient, Remedy, Signs
+from brittle.auditing.trained_on import RadiusTraining, TrainedOn
+from brittle.auditing.treatment import Before, Treatment, best
 from brittle.common.errors import InputError
 from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
@@ -130,7 +132,10 @@ def test_unknown_remedies_are_named(trained):
 def test_every_remedy_is_applied_or_says_why(trained, rng):
     network, data = trained
     patient = Patient(network, data, data.truth.basis, 0.5)
-    for remedy in (part(steps=40) if issubclass(part, TrainedOn) else part() for part in PARTS.values()):
+    with pytest.raises(InputError, match="no class falls apart into clusters"):
+        PARTS["cluster-labels"]().apply(patient, rng, Budget(120.0))
+    others = [part for name, part in PARTS.items() if name != "cluster-labels"]
+    for remedy in (part(steps=40) if issubclass(part, TrainedOn) else part() for part in others):
         treated = remedy.apply(patient, rng, Budget(120.0))
         assert treated.accuracy(data.X, data.y) > 0.8
     full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
@@ -138,8 +143,14 @@ def test_every_remedy_is_applied_or_says_why(trained, rng):
         PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
 
 
-def treatment(name, radius):
-    return Treatment(name, "", True, "", "training", 0.01, 1.0, 1.0, 1.0, radius, None, None, 0, 0.0, None)
+def treatment(name, radius, *proved):
+    proved_before, proved_after = proved or (None, None)
+    data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0]))
+    network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
+    before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
+    known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
+    proofs = {"proved_before": proved_before, "proved_after": proved_after}
+    return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
 
 def test_the_best_remedy_is_one_that_helps():
@@ -147,6 +158,31 @@ def test_the_best_remedy_is_one_that_helps():
     assert best(tried).name == "strong"
     assert best(tried[2:]) is None
     assert best((replace(tried[0], applied=False), *tried[1:])).name == "mild"
+
+
+def test_the_best_remedy_is_judged_by_what_is_proved():
+    loose, tight = treatment("loose", 3.0, 0.9, 0.8), treatment("tight", 1.4, 0.9, 1.2)
+    assert best((loose, tight)).name == "tight"  # the other proves less than before
+    assert best((loose,)) is None
+    assert best((treatment("unproved", 2.0), tight)).name == "tight"
+    assert best((treatment("nothing to compare", 2.0, 0.0, 0.5),)) is None
+
+
+def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
+    """A network for all of the data keeps the weights that some of them do not see."""
+    network, data = trained
+    patient = Patient(network, Data(data.X.repeat(200, 1), data.y.repeat(200)), data.truth.basis, 0.5)
+    remedy = PARTS["maximum-radius"](steps=20)
+    count = remedy.examples(patient, Budget(0.2))
+    assert 100 <= count < len(patient.data)
+    assert remedy.examples(patient, Budget(1e6)) == len(patient.data)
+    given = patient.fewer(count, rng)
+    assert given.part
+    assert len(given.data) == count
+    off = torch.eye(40, dtype=torch.float64) - data.truth.basis @ data.truth.basis.T
+    for patient, kept in ((given, True), (replace(given, part=False), False)):
+        W = remedy.apply(patient, rng, Budget(2.0)).W
+        assert ((W @ off).norm() > 1e-6 * W.norm()) == kept
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ THREE = Data(tensor([0.0], [2.0], [5.0]), tensor(1.0, -1.0, 1.0))
 
 def test_three_points_on_a_line_by_hand():
     """0 (+), 2 (-), 5 (+): r₁ + r₂ ≤ 2 and r₂ + r₃ ≤ 3, so Σ r is largest with r₂ = 0: 2 + 0 + 3."""
-    found = limit(THREE, THREE, tensor(0.5, 1.0, 3.0), tensor(0.25, 0.5))
+    found = limit(THREE, THREE, tensor(0.5, 1.0, 3.0)).proving(tensor(0.25, 0.5))
     assert found.radii.tolist() == [1.0, 1.0, 1.5]
     assert found.rivals.tolist() == [1, 0, 1]
     assert found.mean == pytest.approx(5 / 3)
@@ -33,12 +33,12 @@ def test_three_points_on_a_line_by_hand():
 
 def test_one_class_has_no_limit():
     one = Data(THREE.X, tensor(1.0, 1.0, 1.0))
-    assert limit(one, one, tensor(1.0, 1.0, 1.0), None) is None
+    assert limit(one, one, tensor(1.0, 1.0, 1.0)) is None
 
 
 def test_held_out_examples_are_compared_with_the_training_examples():
     held = Data(tensor([1.5], [4.0]), tensor(-1.0, -1.0))
-    found = limit(THREE, held, tensor(1.0, 1.0), None)
+    found = limit(THREE, held, tensor(1.0, 1.0))
     assert found.radii.tolist() == [0.75, 0.5]
     assert found.mean == pytest.approx((1.5 + 1.0) / 2)  # no pair of different classes among them
     assert found.proved_share is None
@@ -46,7 +46,7 @@ def test_held_out_examples_are_compared_with_the_training_examples():
 
 def test_an_example_that_coincides_with_a_rival_has_nothing_to_share():
     same = Data(tensor([0.0], [0.0], [4.0]), tensor(1.0, -1.0, 1.0))
-    found = limit(same, same, tensor(0.0, 0.0, 1.0), None)
+    found = limit(same, same, tensor(0.0, 0.0, 1.0))
     assert found.radii.tolist() == [0.0, 0.0, 2.0]
     assert found.share == 0.5
 

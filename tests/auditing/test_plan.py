@@ -12,11 +12,11 @@ import brittle as bt
 from brittle.auditing import budget as budgets
 from brittle.auditing import vulnerability
 from brittle.auditing.budget import Budget, Deadline
-from brittle.auditing.costs import Costs, largest_spectrum, operations, spectrum
+from brittle.auditing.costs import Costs, largest, operations, spectrum
 from brittle.auditing.pieces import alone
 from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import Subject, certify
-from brittle.auditing.remedies import AdversarialTraining
+from brittle.auditing.trained_on import AdversarialTraining
 from brittle.common.errors import InputError
 from brittle.experiments.pieces import Crew
 from brittle.experiments.sweep import Engine, Local
@@ -147,8 +147,8 @@ def test_large_data_and_networks_are_planned_for_what_they_cost():
     poor = Plan.of(PyTorch().draw(500, 2000, rng), data, 600, 0.1, 200, 5)
     assert not poor.kkt
     assert not poor.theorems
-    assert spectrum(largest_spectrum(50_000, 3072, 6.0), 3072) <= 6.0
-    assert largest_spectrum(50_000, 3072, 1e9) == 50_000
+    assert spectrum(largest(50_000, lambda rows: spectrum(rows, 3072), 6.0), 3072) <= 6.0
+    assert largest(50_000, lambda rows: spectrum(rows, 3072), 1e9) == 50_000
 
 
 def test_operations_are_counted_by_hand():

@@ -8,15 +8,22 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
-from brittle.auditing.remedies import AdversarialTraining, Patient, RadiusTraining, Trades
+from brittle.auditing.remedy import Patient
+from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
 from brittle.auditing.verdict import written
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, PyTorch
 from brittle.settings import Data
-from brittle.training import Descent, Steps
+from brittle.training import Descent, MaximumRadius, Steps
 
-TRAINED_ON = (AdversarialTraining(steps=10, inner_steps=2), Trades(steps=10, inner_steps=2), RadiusTraining(steps=10))
-EVERY = (*TRAINED_ON, "remove-off-subspace", "smaller-initialisation", "weight-decay", "robust-construction")
+TRAINED_ON = (
+    AdversarialTraining(steps=10, inner_steps=2),
+    Trades(steps=10, inner_steps=2),
+    RadiusTraining(steps=10),
+    LipschitzLayers(steps=10),
+)
+OTHERS = ("remove-off-subspace", "smaller-initialisation", "weight-decay", "robust-construction", "cluster-labels")
+EVERY = (*TRAINED_ON, *OTHERS)
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +52,7 @@ def test_data_that_nothing_can_be_learned_from(name, subject):
     found = bt.audit(network, change(data), budget=3.0, examples=6, remedies=EVERY)
     for treatment in found.remedies:
         assert treatment.applied or (treatment.reason and "\n" not in treatment.reason)
-    for treatment in found.remedies[:3]:
+    for treatment in found.remedies[: len(TRAINED_ON)]:
         assert (treatment.applied, treatment.network) == (False, None)
         assert reason in treatment.reason
     assert all(torch.equal(value, before[key]) for key, value in network.arrays.items())
@@ -57,7 +64,7 @@ def test_without_held_out_examples_the_training_examples_judge(subject):
     (treatment,) = found.remedies
     assert (treatment.applied, treatment.judged_on) == (True, "training")
     assert treatment.accuracy_after == treatment.network.accuracy(data.X, data.y)
-    better = replace(treatment, radius_after=2 * treatment.radius_before)
+    better = replace(treatment, radius_after=2 * treatment.radius_before, proved_after=None)
     assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], partial=False)
 
 
@@ -76,10 +83,28 @@ def test_a_module_that_cannot_be_trained(subject):
         frozen[2].weight.copy_(torch.eye(1, 3))
     cases = {"every parameter of the module is frozen": frozen, "has no parameters": Adapter(Fixed(), shape=(4,))}
     for reason, model in cases.items():
-        found = bt.audit(model, data, budget=2.0, examples=6, remedies=TRAINED_ON)
-        assert [treatment.applied for treatment in found.remedies] == [False] * 3
+        found = bt.audit(model, data, budget=2.0, examples=6, remedies=TRAINED_ON[1:3])
+        assert not any(treatment.applied for treatment in found.remedies)
         assert all(reason in treatment.reason for treatment in found.remedies)
     assert not any(each.requires_grad for each in frozen.parameters())
+
+
+def test_a_module_that_is_partly_frozen_is_not_trained_whole(subject):
+    _, data = subject
+    module = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1)).double()
+    module[0].requires_grad_(False)
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    line = r"2 of 4 parameters of the module are frozen \(0\.weight, 0\.bias\), and training would move all"
+    for regime in (MaximumRadius(), Descent(until=Steps(2))):
+        with pytest.raises(InputError, match=line):
+            regime.train(module, data, torch.Generator())
+    found = bt.audit(
+        module, data, budget=2.0, examples=6, remedies=["maximum-radius", "weight-decay", "cluster-labels"]
+    )
+    for treatment in found.remedies:
+        assert not treatment.applied
+        assert "2 of 4 parameters of the module are frozen" in treatment.reason
+    assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
 
 
 @pytest.mark.parametrize("remedy", [AdversarialTraining(), Trades(), RadiusTraining()], ids=lambda each: each.name)
@@ -88,6 +113,9 @@ def test_what_cannot_be_afforded_costs_nothing(remedy, subject):
     network, data = subject
     many = Data(data.X.repeat(2000, 1), data.y.repeat(2000))
     budget = Budget(0.05)
+    patient = Patient(network, many, None, 1.0)
     with pytest.raises(InputError, match="the budget affords 0 of its 800 steps"):
-        remedy.apply(Patient(network, many, None, 1.0), torch.Generator(), budget)
+        remedy.apply(patient, torch.Generator(), budget)
+    with pytest.raises(InputError, match=r"the budget affords training on .* examples: too few to say anything"):
+        remedy.examples(patient, Budget(1e-6))
     assert budget.spent == 0

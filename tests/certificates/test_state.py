@@ -71,3 +71,19 @@ def test_solving_leaves_the_saddle_as_it_was():
     assert np.array_equal(once.point, again.point)
     for part, after in zip(before, (*saddle.concave, *saddle.kinked, saddle.A), strict=True):
         assert np.array_equal(part, after)
+
+
+def test_rows_in_a_subspace_need_its_dimensions_only():
+    rng = np.random.default_rng(4)
+    basis = np.linalg.qr(rng.normal(size=(9, 3)))[0]
+    inner = rng.normal(size=(20, 3))
+    W, wide = inner @ basis.T, Span.of(rng.normal(size=(20, 9)))
+    span = Span.of(W)
+    assert wide.basis is None
+    assert span.coordinates.shape == (20, 3)
+    assert span.rest.max() < 1e-11
+    for delta in rng.normal(size=(50, 9)):
+        epsilon, size = span.reduce(delta), np.linalg.norm(delta)
+        assert np.linalg.norm(epsilon) <= span.stretch * size
+        assert (np.abs(W @ delta - span.coordinates @ epsilon) <= span.rest * size).all()
+        assert np.linalg.norm(epsilon) == pytest.approx(np.linalg.norm(basis.T @ delta))

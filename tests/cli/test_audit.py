@@ -8,7 +8,7 @@ from torch import nn
 
 from brittle.cli import main
 from brittle.networks import Lazy, PyTorch, load_network, save_network
-from brittle.settings import Data, Sphere, Subspace, save_data
+from brittle.settings import Data, Sphere, Subspace, load_data, save_data
 
 QUICK = ["--examples", "4", "--budget", "8", "--remedy", "none"]
 
@@ -42,6 +42,37 @@ def test_a_radius_can_be_demanded(files, capsys):
     assert "below 1e+09" in capsys.readouterr().err
 
 
+def test_two_networks_are_compared(files, rng, capsys):
+    save_network(PyTorch().draw(12, 20, rng), "second.npz")
+    outputs = ["--report", "both.html", "--json", "both.json", "--summary", "both.md", "--fail-below", "1e-9"]
+    main(["audit", "net.npz", "second.npz", "--data", "data.npz", *outputs, *QUICK])
+    seen = capsys.readouterr()
+    assert "median distance to a flip" in seen.out
+    both = json.loads((files / "both.json").read_text())
+    assert both["change"]["examples"] == 4
+    assert both["first"]["vulnerability"]["examples"] == both["second"]["vulnerability"]["examples"]
+    assert both["change"]["sentence"] in " ".join(seen.out.split())
+    assert both["command"].startswith("brittle audit net.npz second.npz --data data.npz")
+    page = (files / "both.html").read_text()
+    assert "Audit of second.npz" in page
+    assert '"other":{"title":"net.npz"' in page
+    assert "| | before | now |" in (files / "both.md").read_text()
+
+
+def test_a_run_is_compared_with_the_one_before_it(files, capsys):
+    command = ["audit", "net.npz", "--data", "data.npz", *QUICK]
+    assert main([*command, "--json", "last.json"]) == 0
+    assert json.loads((files / "last.json").read_text())["seed"] == 0
+    assert (
+        main([*command, "--since", "last.json", "--summary", "s.md", "--fail-below", "1e9", "--judge", "attacked"]) == 1
+    )
+    assert "0 are farther" in " ".join(capsys.readouterr().out.split())
+    assert (files / "s.md").read_text().startswith("### ❌ Audit of net.npz: the attacked median radius")
+    (files / "no.json").write_text("[1]")
+    assert main([*command, "--since", "no.json"]) == 2
+    assert "--since is no.json; it must be what brittle audit --json wrote" in capsys.readouterr().err
+
+
 def test_held_out_examples_can_be_audited_and_the_plan_be_asked_for(files, rng, capsys):
     network, data = load_network("net.npz"), Subspace(dim=12, codimension=6).sample(8, rng, test=5)
     save_data(Data(data.X, network.predict(data.X), data.X_test, network.predict(data.X_test)), "both.npz")
@@ -66,6 +97,49 @@ def test_hardening_writes_another_network(files, capsys):
     assert float(after.W.norm()) < float(before.W.norm())
 
 
+def test_a_point_of_the_curve_is_chosen_by_its_kappa(files, capsys):
+    command = ["harden", "net.npz", "--data", "data.npz", "--remedy", "maximum-radius", "--out", "hard.npz"]
+    options = ["--steps", "24", "--lost-accuracy", "1", "--budget", "2"]
+    assert main([*command, *options, "--json", "-"]) == 0
+    curve = json.loads(capsys.readouterr().out)["curve"]
+    assert main([*command, *options, "--kappa", f"{curve['points'][3]['kappa']:.3f}"]) == 0
+    shown = capsys.readouterr().out
+    assert "--kappa chooses" in shown
+    last = next(line.split() for line in shown.splitlines() if line.startswith("after"))
+    assert float(last[1]) == pytest.approx(curve["points"][3]["kappa"], abs=1e-3)
+
+
+BAD = {
+    "one class": (lambda X, y: Data(X, torch.ones_like(y)), "have the label 1"),
+    "two labels": (lambda X, y: Data(torch.cat([X, X[:1]]), torch.cat([y, -y[:1]])), "same example with two labels"),
+    "wrong": (lambda X, y: Data(X, -y), "the network misclassifies all"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_hardened_is_one_line(files, capsys, case):
+    network = load_network("net.npz")
+    X = load_data("data.npz").X
+    change, line = BAD[case]
+    save_data(change(X, network.predict(X)), "bad.npz")
+    before = {path.name: path.read_bytes() for path in files.iterdir()}
+    command = ["harden", "net.npz", "--data", "bad.npz", "--out", "hard.npz", "--budget", "1"]
+    assert main([*command, "--remedy", "maximum-radius", "--steps", "10"]) == 2
+    error = capsys.readouterr().err
+    assert line in error
+    assert len(error.strip().splitlines()) == 1
+    assert {path.name: path.read_bytes() for path in files.iterdir()} == before
+
+
+def test_other_layers_do_not_fit_a_state(files, capsys):
+    network = load_network("net.npz")
+    names = {"0.weight": network.W, "0.bias": network.b, "2.weight": network.v[None], "2.bias": network.c[None]}
+    torch.save(names, "state.pt")
+    command = ["harden", "state.pt", "--data", "data.npz", "--remedy", "cluster-labels", "--out", "hard.pt"]
+    assert main(command) == 2
+    assert "cluster-labels makes other layers than state.pt has: choose --out FILE.onnx" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
@@ -77,6 +151,9 @@ def test_hardening_writes_another_network(files, capsys):
         (["audit", "net.npz", "--data", "data.npz", "--remedy", "prayer"], "remedy is 'prayer'"),
         (["audit", "net.npz", "--data", "data.npz", "--report", "no/a.html"], "the folder no does not exist"),
         (["harden", "net.npz", "--data", "data.npz", "--remedy", "prayer", "--out", "o.npz"], "--remedy is 'prayer'"),
+        (["audit", "net.npz", "--data", "data.npz", "--since", "gone.json"], "--since is gone.json"),
+        (["audit", "net.npz", "net.npz", "--data", "data.npz", "--since", "data.npz"], "--since was given with two"),
+        (["audit", "net.npz", "gone.npz", "--data", "data.npz"], "gone.npz: no such file"),
         (["audit", "net.npz", "--data", "wide.npz"], "12 features"),
         (["audit", "net.npz", "--data", "classes.npz"], "needs the labels -1 and 1"),
     ],

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 from brittle.cli import main
+from brittle.margin import MarginProof, check_margin
 from brittle.networks import TwoLayer, load_network, save_network
-from brittle.settings import save_data
-from tests.margin.reference import closed_form, fitted, gaussian, smaller_norm
+from brittle.settings import load_data, save_data
+from tests.margin.reference import chains, closed_form, fitted, gaussian, smaller_norm
 
 KEYS = {
     "stationarity",
@@ -60,6 +61,33 @@ def test_networks_without_biases(files, capsys):
     assert run(capsys, "small.npz", "--data", "orthogonal.npz")["stationarity"] > 0.1
 
 
+LARGEST = {"normalised_margin", "upper", "proved_gap", "neurons", "seconds", "status", "leaves"}
+
+
+def test_the_largest_margin_is_searched_proved_and_written(files, capsys):
+    data, solved = "data.npz", run(capsys, "net.npz", "--data", "data.npz", "--solve")
+    found = run(capsys, "net.npz", "--data", data, "--largest", "--out", "best.npz", "--proof", "proof.npz")
+    assert found.keys() >= LARGEST
+    assert found["status"] == "reached"
+    assert 0 <= found["proved_gap"] <= 1e-6
+    assert solved["normalised_margin"] <= found["upper"]
+    best = load_network("best.npz")
+    assert best.width == found["neurons"]
+    again = run(capsys, "best.npz", "--data", data)
+    assert again["normalised_margin"] == pytest.approx(found["normalised_margin"], rel=1e-9)
+    assert 0.5 < again["share_of_largest_margin"] <= 1
+    assert again["sentence"].startswith("This network has at least ")
+    proof = MarginProof.load("proof.npz", load_data(data).y.numpy())
+    assert check_margin(proof, load_data(data)).proved_gap <= 1e-6
+
+
+def test_the_largest_margin_needs_no_network_and_goes_on_from_a_proof(files, capsys):
+    first = run(capsys, "--data", "data.npz", "--largest", "--gap", "0.5", "--proof", "proof.npz")
+    assert first["proved_gap"] <= 0.5
+    then = run(capsys, "--data", "data.npz", "--largest", "--resume", "proof.npz", "--gap", "1e-6")
+    assert then["proved_gap"] <= 1e-6
+
+
 def test_an_accuracy_that_is_missed_ends_with_1(files, capsys):
     assert main(["kkt", "net.npz", "--data", "data.npz", "--solve", "--tolerance", "1e-30"]) == 1
     seen = capsys.readouterr()
@@ -85,6 +113,13 @@ def test_the_table_is_short(files, capsys):
         (["closed.npz", "--data", "data.npz"], "takes 6 features"),
         (["net.npz", "--data", "data.npz", "--without-biases"], "b must be zero"),
         (["net.npz", "--data", "data.npz", "--solve", "--tolerance", "0"], "tolerance is 0"),
+        (["--data", "data.npz"], "only --largest needs none"),
+        (["--data", "data.npz", "--largest", "--solve"], "--solve and --largest are both given"),
+        (["net.npz", "--data", "data.npz", "--proof", "p.npz"], "belong to --largest"),
+        (["--data", "data.npz", "--largest", "--gap", "0"], "gap is 0"),
+        (["--data", "data.npz", "--largest", "--resume", "net.npz"], "holds no proof of a margin"),
+        (["--data", "data.npz", "--largest", "--resume", "gone.npz"], "gone.npz: no such file"),
+        (["wrong.npz", "--data", "data.npz", "--largest"], "misclassifies"),
     ],
 )
 def test_mistakes_end_in_one_line(files, capsys, arguments, line):
@@ -96,3 +131,15 @@ def test_mistakes_end_in_one_line(files, capsys, arguments, line):
     assert seen.out == ""
     assert seen.err.count("\n") == 1
     assert line in seen.err
+
+
+def test_deep_networks_and_several_classes_are_measured(files, capsys):
+    network, data = chains(6, 3)
+    save_network(network, "deep.pt")
+    save_data(data, "orthogonal.npz")
+    content = run(capsys, "deep.pt", "--data", "orthogonal.npz", "--without-biases")
+    assert content.keys() >= KEYS
+    assert max(content["stationarity"], content["complementarity"], content["balance"]) < 1e-9
+    assert content["neurons"] == 4
+    assert main(["kkt", "deep.pt", "--data", "orthogonal.npz", "--solve"]) == 2
+    assert "needs a two-layer network with one output; it has 3 layers" in capsys.readouterr().err

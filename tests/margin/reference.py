@@ -9,7 +9,7 @@ from scipy.optimize import nnls
 from torch import Generator, Tensor
 
 from brittle.margin.columns import Columns
-from brittle.networks import PyTorch, TwoLayer
+from brittle.networks import Affine, Deep, Dense, PyTorch, TwoLayer
 from brittle.settings import Data
 
 Array = np.ndarray
@@ -123,3 +123,16 @@ def fitted(data: Data, width: int, seed: int) -> TwoLayer:
     goals = data.y * (1 + 0.5 * torch.rand(len(data), generator=generator(seed + 1), dtype=torch.float64).round())
     v = torch.linalg.lstsq(network.preactivations(data.X).relu(), goals[:, None], driver="gelsd").solution[:, 0]
     return TwoLayer(network.W, network.b, v)
+
+
+def chains(dim: int, depth: int) -> tuple[Deep, Data]:
+    """One chain of neurons for each class on orthogonal examples: a KKT point without biases, kinks in every layer."""
+    X = torch.eye(dim, dtype=torch.float64) * dim**0.5
+    y = torch.where(torch.arange(dim) % 2 == 0, 1.0, -1.0).double()
+    length = (2 / dim) ** 0.5 * dim**0.5  # ‖w‖ = 1 and w·x = √d √(2/d) for the own class
+    first = torch.stack([(y == sign).double() * (2 / dim) ** 0.5 for sign in (1, -1)])
+    scale = length ** (-1 / depth)
+    maps: list[Affine] = [Dense(first * scale, torch.zeros(2).double())]
+    maps += [Dense(torch.eye(2).double() * scale, torch.zeros(2).double()) for _ in range(depth - 2)]
+    maps.append(Dense(torch.tensor([[1.0, -1.0]]).double() * scale, torch.zeros(1).double()))
+    return Deep(tuple(maps)), Data(X, y)

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, Deep, Folded, TwoLayer, load_network
+from brittle.common.tensors import write_safetensors
+from brittle.networks import Adapter, Deep, Folded, TwoLayer, load_network, save_network
 from tests.networks.test_programs import _rewritten, save_exported, save_script
 
 
@@ -333,3 +334,50 @@ def test_functions_that_call_each_other_twice_end(tmp_path):
         archive.writestr(f"{stem}/code/__torch__.py", functions + "def f60(x: Tensor) -> Tensor:\n  return x\n")
     with pytest.raises(InputError, match="statements to follow"):
         load_network(source)
+
+
+FOLDED = [name for name, (_, _, kind) in MODULES.items() if kind is Folded]
+
+
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_folded_network_comes_back_as_one_that_can_be_trained(name, suffix, tmp_path):
+    module, shape, _ = MODULES[name]
+    network = load_network(FORMS["traced"](module.double().eval(), tmp_path, shape), shape=shape)
+    moved = network.module()
+    with torch.no_grad():
+        for parameter in moved.parameters():
+            parameter.mul_(1.1)
+    trained = network.loaded(moved)
+    save_network(trained, tmp_path / f"kept{suffix}")
+    back = load_network(tmp_path / f"kept{suffix}")
+    X = torch.randn(7, network.dim, dtype=torch.float64)
+    assert isinstance(back, Folded)
+    assert (back.start is None) == (trained.start is None)
+    torch.testing.assert_close(back.logits(X), trained.logits(X), rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(back.module()(X), trained.logits(X), rtol=1e-9, atol=1e-9)
+
+
+WRONG_GRAPHS = {
+    "not even JSON": "{",
+    "a list": "[]",
+    "nothing": "{}",
+    "nested": "[" * 100_000,
+    "no such constant": '{"input": "x", "output": "x", "image": [5], "steps": [], "constants": ["a"] }',
+    "no such operation": '{"input": "x", "output": "y", "image": [5], "steps": [["eval", {}, "y"]], "constants": []}',
+    "no such value": '{"input": "x", "output": "y", "image": [5], "constants": [],'
+    ' "steps": [["relu", {"self": {"value": "z"}}, "y"]]}',
+    "a word for a step": '{"input": "x", "output": "y", "image": [5], "steps": ["relu"], "constants": []}',
+    "an enormous image": '{"input": "x", "output": "y", "image": [1000000000000], "constants": [],'
+    ' "steps": [["relu", {"self": {"value": "x"}}, "y"]]}',
+}
+
+
+@pytest.mark.parametrize("text", WRONG_GRAPHS.values(), ids=WRONG_GRAPHS)
+def test_a_wrong_graph_in_a_file_is_refused_in_one_line(text, tmp_path):
+    path = tmp_path / "net.safetensors"
+    write_safetensors(path, {"b": torch.zeros(1)}, {"brittle_network": "folded", "brittle_graph": text})
+    with pytest.raises(InputError) as refusal:
+        load_network(path)
+    assert str(path) in str(refusal.value)
+    assert "\n" not in str(refusal.value)

@@ -168,7 +168,7 @@ def test_convolutions_and_sparse_maps_come_back(tmp_path, suffix, rng):
 )
 def test_maps_that_are_damaged_are_refused(tmp_path, name, value, words):
     module = nn.Sequential(*convolution()[:3], nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3)).double()
-    save_network(as_network(module, shape=(1, 3, 3)), tmp_path / "a.safetensors")
+    save_network(Deep(as_network(module, shape=(1, 3, 3)).layers), tmp_path / "a.safetensors")
     with safetensors.safe_open(tmp_path / "a.safetensors", "pt") as file:
         notes, arrays = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     arrays = {key: each for key, each in arrays.items() if key != name} | ({} if value is None else {name: value})

@@ -1,5 +1,6 @@
 """A headless Chromium driven over its debugging pipe: no driver, no port, no network."""
 
+import base64
 import json
 import os
 import shutil
@@ -55,14 +56,32 @@ class Page:
         return json.loads(message)
 
     def open(self, path: Path) -> None:
+        seen = len(self.events)
         self.ask("Page.navigate", url=path.as_uri())
-        while not any(event["method"] == "Page.loadEventFired" for event in self.events):
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events[seen:]):
             self.events.append(self._read())
 
     def evaluate(self, script: str) -> Any:
         result = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, result
         return result["result"].get("value")
+
+    def look(self, width: int, height: int, dark: bool = False, phone: bool = False) -> None:
+        """A screen of this size, by day or by night."""
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.ask("Emulation.setEmulatedMedia", features=[scheme])
+
+    def picture(self, width: int, height: int) -> bytes:
+        """The top of the page as PNG."""
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        shot = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        return base64.b64decode(shot["data"])
+
+    def press(self, key: str) -> None:
+        """A key, as from a keyboard."""
+        for kind in ("keyDown", "keyUp"):
+            self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def addresses(self) -> list[str]:
         """Everything that the page asked for."""

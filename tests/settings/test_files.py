@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays, from_dtype
 
 from brittle import InputError
-from brittle.settings import Clusters, Data, File, Sphere, Subspace, Truth, load_data, save_data
+from brittle.settings import Clusters, Data, File, Sphere, Subspace, Truth, as_data, load_data, save_data
 from tests.cases import SETTINGS
 from tests.settings.test_truth import sampled
 from tests.settings.truths import by_name, read_or_refused
@@ -261,3 +261,24 @@ def test_a_truth_of_nonsense_is_refused(column, value, tmp_path_factory):
     shape = (2,) if column == 0 else ()
     write(path, X=X, y=Y, **{names[column]: np.full(shape, value)})
     assert names[column] in complaint(path)
+
+
+def test_columns_keep_the_names_that_a_table_gives_them(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"age": [1.0, 2.0, 3.0], "kind": ["a", "b", "a"], "dose": [0.5, 0.25, 1.0]})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        data = File(tmp_path / name, label="kind").load()
+        assert data.truth.features == ("age", "dose")
+        assert data.X[:, 1].tolist() == [0.5, 0.25, 1.0]
+    save_data(data, tmp_path / "again.npz")
+    assert load_data(tmp_path / "again.npz").truth.features == ("age", "dose")
+    assert as_data(table, "kind").truth.features == ("age", "dose")
+    (tmp_path / "plain.csv").write_text("1,2,0\n3,4,1\n")
+    assert load_data(tmp_path / "plain.csv").truth.features is None
+
+
+def test_a_name_for_every_column_or_none():
+    with pytest.raises(InputError, match="features are 1 names"):
+        Data([[1.0, 2.0], [2.0, 1.0]], [-1.0, 1.0], truth=Truth(features=("age",)))

@@ -53,30 +53,36 @@ class DeepDual:
         )
         margins = self.chain.around(example.x, enclosure.ball, example.y, box)
         ball = math.ldexp(enclosure.ball, -margins.exponent)
-        return enclosure.proven(math.ldexp(min(self._radius(margins, ball), ball), margins.exponent))
+        radius, points = self._radius(margins, ball)
+        enclosure = enclosure.proven(math.ldexp(min(radius, ball), margins.exponent))
+        return example.attacked(enclosure, points) if len(points) else enclosure
 
-    def _radius(self, margins: Margins, ball: float) -> float:
-        """The nearest rival first: what it leaves open need not be closed for others."""
+    def _radius(self, margins: Margins, ball: float) -> tuple[float, Tensor]:
+        """The nearest rival first: what it leaves open need not be closed for others. With all relaxed points."""
         radii = proven_quotients(margins)
         if not bool((radii < ball).any()):
-            return ball
+            return ball, torch.zeros(0, 0, dtype=torch.float64)
         flips, _ = first_order_flips(margins)
         nearest = torch.where(radii < ball, flips.delta.norm(dim=1), torch.inf).argmin()[None]
-        radii[nearest] = torch.maximum(radii[nearest], self.radii(margins.of(nearest), ball))
+        found, points = self.radii(margins.of(nearest), ball)
+        radii[nearest] = torch.maximum(radii[nearest], found)
         ball = min(float(radii[nearest]), ball)
         rest = (radii < ball).nonzero()[:, 0]
         if len(rest):
-            radii[rest] = torch.maximum(radii[rest], self.radii(margins.of(rest), ball))
-        return float(radii.min())
+            found, others = self.radii(margins.of(rest), ball)
+            radii[rest], points = torch.maximum(radii[rest], found), torch.cat([points, others])
+        return float(radii.min()), points
 
-    def radii(self, margins: Margins, ball: float) -> Tensor:
-        """Proved radii, one for each rival of the margins, in their lengths."""
+    def radii(self, margins: Margins, ball: float) -> tuple[Tensor, Tensor]:
+        """Proved radii, one for each rival of the margins, in their lengths, and δ of the relaxed points."""
         flip, mu = first_order_flips(margins)
         start = first_multipliers(margins, self.curvatures.values, flip, mu)
         multipliers, point = ascend(margins, start, flip, self.steps)
         point = minimiser(margins, multipliers, point, POLISH, ACCURATE)
         radii = proven_radii(margins, multipliers, point, self.curvatures)
-        return radii if self.dense is None else self._refined(self.dense, margins, multipliers, radii, ball)
+        if self.dense is not None:
+            radii = self._refined(self.dense, margins, multipliers, radii, ball)
+        return radii, point.delta
 
     def _refined(
         self, dense: DenseLayers, margins: Margins, multipliers: Multipliers, radii: Tensor, ball: float

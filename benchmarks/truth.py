@@ -1,0 +1,101 @@
+"""Attacks by their true excess and lower bounds by their tightness, all on the same instances, in one run.
+
+    python -m benchmarks.truth DIR [--only WORD] [--json FILE]
+
+DIR is what `brittle truth make DIR` made. An excess is norm/radius - 1 against proved radii, not against the best
+attack of the run. Seconds are processor time of one thread. SDP-CROWN's formula is for two layers and one output (one κ
+for all neurons) and is scored there alone.
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from benchmarks.certificates import SdpCrown
+from brittle.attacks import Foolbox, GradientStep, MinimumNorm, Ray
+from brittle.attacks.base import Attack, AttackResult
+from brittle.certificates import Certificate, Dual, Exact, Lipschitz, Relaxation
+from brittle.common.errors import InputError
+from brittle.common.files import write_json
+from brittle.common.threads import one_thread
+from brittle.networks import TwoLayer
+from brittle.truth import Problem, attack_scores, attacked, bound_scores, bounded, problems_in
+
+ATTACKS: dict[str, Attack[AttackResult]] = {
+    "brittle minimum-norm": MinimumNorm(),
+    "brittle ray (gradient)": Ray(),
+    "brittle gradient-step": GradientStep(),
+    "Foolbox DDN, 1000 steps": Foolbox("DDNAttack", {"steps": 1000}),
+    "Foolbox FMN, 1000 steps": Foolbox("L2FMNAttack", {"steps": 1000}),
+    "Foolbox DeepFool": Foolbox("L2DeepFoolAttack"),
+    "Foolbox Carlini-Wagner": Foolbox("L2CarliniWagnerAttack", {"binary_search_steps": 6, "steps": 500}),
+    "Foolbox NewtonFool": Foolbox("NewtonFoolAttack"),
+    "Foolbox EAD (elastic net)": Foolbox("EADAttack", {"binary_search_steps": 6, "steps": 500, "decision_rule": "EN"}),
+}
+BOUNDS: dict[str, tuple[Certificate, Callable[[Problem], bool]]] = {
+    "brittle exact, 1e-3": (Exact(gap=1e-3, seconds=60), lambda problem: True),
+    "brittle dual, refined": (Dual(refined=True), lambda problem: isinstance(problem.network, TwoLayer)),
+    "brittle dual": (Dual(), lambda problem: True),
+    "CROWN (own relaxation)": (Relaxation(), lambda problem: True),
+    "SDP-CROWN's formula": (SdpCrown(), lambda problem: isinstance(problem.network, TwoLayer)),
+    "Lipschitz, local": (Lipschitz(), lambda problem: isinstance(problem.network, TwoLayer)),
+    "Lipschitz, spectral (LipNaive)": (Lipschitz(constant="spectral"), lambda problem: True),
+}
+
+
+def percent(value: float) -> str:
+    return f"{100 * value:.3g} %"
+
+
+def rank_attacks(problems: list[Problem], word: str) -> dict[str, object]:
+    print("| attack | flipped | mean excess | median | worst | within 1 % | impossible | seconds |")
+    print("|---|---|---|---|---|---|---|---|")
+    found = {}
+    for name, attack in ATTACKS.items():
+        if word not in name:
+            continue
+        try:
+            scores = attack_scores([attacked(attack, each) for each in problems])
+        except InputError as error:
+            print(f"| {name} | {error} |")
+            continue
+        last, found[name] = scores[-1], [each.to_json() for each in scores]
+        excess = " | ".join(map(percent, (last.mean_excess, last.median_excess, last.worst_excess, last.within)))
+        print(f"| {name} | {percent(last.flipped)} | {excess} | {last.impossible} | {last.seconds:.0f} |", flush=True)
+    return dict(found)
+
+
+def rank_bounds(problems: list[Problem], word: str) -> dict[str, object]:
+    print("| lower bound | instances | unsound | mean bound/radius | worst | within 1 % | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    found = {}
+    for name, (certificate, applies) in BOUNDS.items():
+        fitting = [each for each in problems if applies(each)]
+        if word not in name or not fitting:
+            continue
+        scores = bound_scores([bounded(certificate, each) for each in fitting])
+        last, found[name] = scores[-1], [each.to_json() for each in scores]
+        shares = f"{last.mean_share:.4f} | {last.worst_share:.4f} | {percent(last.within)}"
+        print(f"| {name} | {last.instances} | {last.unsound} | {shares} | {last.seconds:.0f} |", flush=True)
+    return dict(found)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("folder", metavar="DIR", type=Path)
+    parser.add_argument("--only", default="", metavar="WORD")
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args()
+    torch.manual_seed(0)
+    problems = list(problems_in(options.folder))
+    print(f"{sum(len(each.data) for each in problems)} instances of {len(problems)} problems")
+    with one_thread():
+        found = {"attacks": rank_attacks(problems, options.only), "bounds": rank_bounds(problems, options.only)}
+    if options.json:
+        write_json(options.json, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""What `brittle kkt` does about the largest margin: the search, proofs in files, one sentence on a network's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from brittle.cli.console import deliver, emit, fields_table, say, watching
+from brittle.cli.models import DataFile, NetworkFile, loaded
+
+if TYPE_CHECKING:
+    from brittle.margin import LargestMargin
+    from brittle.networks import Network
+    from brittle.settings import Data
+
+AFFORDABLE = 1000  # examples for which a network's share of the largest margin is found unasked
+
+
+@dataclass(frozen=True)
+class Search:
+    """What --largest was asked for."""
+
+    biases: bool
+    gap: float
+    seconds: float
+    seed: int
+    out: Path | None
+    proof: Path | None
+    resume: Path | None
+
+
+def largest_margin(
+    network_file: NetworkFile | None, data_file: DataFile, search: Search, json_file: str | None
+) -> None:
+    """The largest margin from a network's patterns, from an earlier proof or from nothing."""
+    from brittle.margin import MarginProof, largest
+    from brittle.networks import as_two_layer
+
+    network, data = _given(network_file, data_file)
+    start = None if network is None else as_two_layer(network, "the start of a search for the largest margin")
+    earlier = None if search.resume is None else MarginProof.load(search.resume, data.y.numpy())
+    if start is None and earlier is not None:
+        start = earlier.network
+    with watching("largest margin") as watch:
+        found = largest(
+            data,
+            start=start,
+            proof=earlier,
+            biases=search.biases,
+            gap=search.gap,
+            seconds=search.seconds,
+            seed=search.seed,
+            watch=watch,
+        )
+    content = {**found.to_json(), "seed": search.seed}
+    deliver(lambda: _save(found, search), lambda: emit(content, json_file, fields_table(content)))
+
+
+def _given(network_file: NetworkFile | None, data_file: DataFile) -> "tuple[Network | None, Data]":
+    return loaded(network_file, data_file) if network_file is not None else (None, data_file.load().labelled_for(1))
+
+
+def _save(found: "LargestMargin", search: Search) -> None:
+    from brittle.networks import save_network
+
+    if search.out is not None:
+        save_network(found.network, search.out)
+        say(f"wrote {search.out}")
+    if search.proof is not None:
+        found.proof.save(search.proof)
+        say(f"wrote {search.proof}")
+
+
+def share_of_largest(network: Any, data: "Data", biases: bool) -> dict[str, Any]:
+    """What share of the largest margin a two-layer network has, where that takes a moment only."""
+    from brittle.margin import gap
+    from brittle.networks import as_two_layer
+
+    if network.depth != 2 or network.classes != 1 or len(data) > AFFORDABLE:
+        return {}
+    found = gap(as_two_layer(network, "a margin"), data, biases=biases)
+    return {"upper": found.upper, "share_of_largest_margin": found.share, "sentence": found.sentence}

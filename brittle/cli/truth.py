@@ -1,0 +1,184 @@
+"""brittle truth: instances with proved radii, and how attacks and verifiers fare on them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from brittle.cli.console import emit, rows_table, say, watching
+from brittle.cli.options import JsonFile, Seed, folder_to_write
+from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.common.errors import InputError, require
+
+if TYPE_CHECKING:
+    from brittle.attacks import Attack, AttackResult
+    from brittle.certificates import Certificate
+    from brittle.truth import AttackScore, BoundScore, Problem, Recipe
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Instances whose exact radii are known.")
+
+ATTACKS = Family("attack", "attacks", "Attack")
+METHODS = Family("method", "certificates", "Certificate")
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Where the problems are.")]
+MadeFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", callback=folder_to_write, is_eager=True, help="Where the problems go.")
+]
+Only = Annotated[list[str], typer.Option("--only", metavar="NAME", help="This problem; may be repeated.")]
+
+
+@app.command("make")
+def make_command(
+    folder: MadeFolder,
+    only: Only = [],  # noqa: B006
+    onnx: Annotated[bool, typer.Option("--onnx", help="The networks as .onnx too.")] = False,
+    vnnlib: Annotated[bool, typer.Option("--vnnlib", help="Two VNN-LIB queries for every instance too.")] = False,
+    json_file: JsonFile = None,
+) -> None:
+    """Build the problems from their seeds and prove their radii; those that are there already stay."""
+    from brittle.truth import chosen, load_problem, write_queries
+    from brittle.truth.made import is_made
+
+    problems = []
+    for recipe in chosen(only):
+        if not is_made(folder, recipe.name) and not _build(recipe, folder):
+            continue
+        problem = load_problem(folder, recipe.name)
+        problems.append(problem)
+        if onnx or vnnlib:
+            _save_onnx(problem, folder)
+        if vnnlib:
+            say(f"{problem.name}: wrote {write_queries(problem, folder)} queries")
+    _emit_problems(problems, folder, json_file)
+
+
+def _build(recipe: "Recipe", folder: Path) -> bool:
+    """Whether it could be built: real data may be absent."""
+    from brittle.truth import made, save_problem
+
+    try:
+        with watching(recipe.name) as watch:
+            problem = made(recipe, watch)
+    except InputError as error:
+        if not recipe.needs:
+            raise
+        say(f"{recipe.name} is left out: {error}")
+        return False
+    save_problem(problem, folder)
+    if problem.open:
+        say(f"{recipe.name}: {problem.open} examples did not close and are left out")
+    if not problem.frozen:
+        say(f"{recipe.name}: rounding here gave other numbers than the known digest's; its radii are proved as well")
+    return True
+
+
+def _save_onnx(problem: "Problem", folder: Path) -> None:
+    from brittle.networks import save_network
+
+    save_network(problem.network, folder / problem.name / "network.onnx")
+
+
+@app.command("list")
+def list_command(
+    folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="Say what is there.")] = None,
+    json_file: JsonFile = None,
+) -> None:
+    """Say which problems there are, or which of them are in a folder."""
+    if folder is not None:
+        from brittle.truth import problems_in
+
+        _emit_problems(list(problems_in(folder)), folder, json_file)
+        return
+    from brittle.truth import RECIPES
+
+    rows = [[each.name, each.words, each.examples, f"{each.gap:g}", each.needs] for each in RECIPES]
+    content = {
+        "problems": [dict(zip(("name", "words", "instances", "gap", "needs"), row, strict=True)) for row in rows]
+    }
+    emit(content, json_file, rows_table(["problem", "what it is", "instances", "gap", "needs"], rows))
+
+
+def _emit_problems(problems: "list[Problem]", folder: Path, json_file: str | None) -> None:
+    total = sum(len(each.data) for each in problems)
+    rows = [[each.name, each.words, len(each.data), f"{each.gap:g}", each.open, each.frozen] for each in problems]
+    content = {"folder": str(folder), "instances": total, "problems": [each.to_json() for each in problems]}
+    table = rows_table(["problem", "what it is", "instances", "gap", "open", "as known"], rows, f"{total} instances")
+    emit(content, json_file, table)
+
+
+@app.command("score", cls=PartsCommand)
+@with_part(ATTACKS)
+def score_command(
+    folder: Folder,
+    attack: "Attack[AttackResult] | None",
+    method: Annotated[
+        str | None,
+        typer.Option("--method", metavar="WORD", help=f"{METHODS.words}, or MODULE:CLASS, with its defaults."),
+    ] = None,
+    bounds_file: Annotated[
+        Path | None,
+        typer.Option("--bounds", metavar="FILE", help="Lower bounds: .csv (problem, example, lower) or .json."),
+    ] = None,
+    seed: Seed = 0,
+    json_file: JsonFile = None,
+) -> None:
+    """Rank an attack by its true excess, or lower bounds by soundness and tightness. Exit 1 where one is unsound."""
+    asked = [each for each in (attack, method, bounds_file) if each is not None]
+    require(len(asked) == 1, "name one of --attack, --method and --bounds: what is to be scored")
+    from brittle.truth import attack_scores, attacked, bound_scores, bounded, problems_in, stated
+
+    problems = list(problems_in(folder))
+    if attack is not None:
+        with watching(called(attack)) as watch:
+            rows = attack_scores([attacked(attack, each, seed) for each in _told(problems, watch)])
+        _emit_attack(called(attack), rows, json_file)
+        return
+    if method is not None:
+        certificate: Certificate = METHODS.chosen(method, {})
+        with watching(method) as watch:
+            measured = [bounded(certificate, each, seed) for each in _told(problems, watch)]
+    else:
+        assert bounds_file is not None
+        measured = stated(bounds_file, problems)
+    scores = bound_scores(measured)
+    _emit_bounds(method or str(bounds_file), scores, json_file)
+    if scores[-1].unsound:
+        say(f"{scores[-1].unsound} bounds lie above a flip that exists")
+        raise typer.Exit(1)
+
+
+def _told(problems: "list[Problem]", watch: Any) -> Any:
+    from brittle.common.progress import Progress
+
+    for place, problem in enumerate(problems):
+        watch(Progress(place / len(problems), problem.name))
+        yield problem
+
+
+def _emit_attack(name: str, scores: "list[AttackScore]", json_file: str | None) -> None:
+    heads = ["problem", "instances", "flipped", "mean excess", "median", "worst", "within 1 %", "seconds"]
+    rows = [
+        [each.problem, each.instances, f"{each.flipped:.1%}", _percent(each.mean_excess), _percent(each.median_excess),
+         _percent(each.worst_excess), f"{each.within:.1%}", f"{each.seconds:.1f}"]
+        for each in scores
+    ]  # fmt: skip
+    content = {"attack": name, "scores": [each.to_json() for each in scores]}
+    emit(content, json_file, rows_table(heads, rows, name))
+    impossible = scores[-1].impossible
+    if impossible:
+        say(f"{impossible} flips are shorter than a radius that was proved: please report this")
+        raise typer.Exit(1)
+
+
+def _emit_bounds(name: str, scores: "list[BoundScore]", json_file: str | None) -> None:
+    heads = ["problem", "instances", "given", "unsound", "mean bound/radius", "worst", "within 1 %", "seconds"]
+    rows = [
+        [each.problem, each.instances, each.given, each.unsound, f"{each.mean_share:.4f}", f"{each.worst_share:.4f}",
+         f"{each.within:.1%}", f"{each.seconds:.1f}"]
+        for each in scores
+    ]  # fmt: skip
+    content = {"bounds": name, "scores": [each.to_json() for each in scores]}
+    emit(content, json_file, rows_table(heads, rows, name))
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.3g} %"

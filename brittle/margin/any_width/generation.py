@@ -1,0 +1,261 @@
+"""Column generation over all activation patterns: masters, cheap pricing, branch and bound where that finds nothing.
+
+The working set of examples grows as in `working_set.py`: multipliers that are zero elsewhere prove as much, and a
+neuron is a neuron on all examples.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from brittle.margin.active_set_newton import active_set_newton
+from brittle.margin.any_width.patterns import cheap_patterns
+from brittle.margin.any_width.proof import Array
+from brittle.margin.any_width.side import Side, side_of, without_negligible
+from brittle.margin.any_width.tree import Tree
+from brittle.margin.columns import Columns, realised
+from brittle.margin.examples import Examples
+from brittle.margin.neurons import Neurons
+from brittle.margin.solved_master import SolvedMaster, solve_master
+
+SIGNS = (1, -1)
+COARSE, FINE = 1e-5, 1e-9  # gaps of the masters
+ENTERING = 15  # cheap patterns of either sign that enter in a round
+CHEAP = 400  # random patterns that are tried
+PROBE = 25  # nodes of either tree before the first one is searched to its end
+SLACK, TIGHT_SLACK, MANY = 0.02, 0.005, 300  # columns stay whose length is within this of 1; fewer where there are many
+LIVE = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # neurons below this share of the largest are left out
+LOSS = 0.05  # of the gap, for the sake of fewer neurons
+MISSED = 1e-10  # below margin 1
+MOST = 400  # examples of the working set: programs of more take minutes each
+
+
+@dataclass(frozen=True, eq=False)
+class Dual:
+    """Multipliers lam (n,) and what is proved of the gains at them: a tree for either sign."""
+
+    lam: Array
+    trees: tuple[Tree, ...]
+
+    @property
+    def norm(self) -> float:
+        """No network has a smaller Σ‖u‖: Σλ over the largest gain, in units of the examples."""
+        bound = max(tree.bound for tree in self.trees)
+        return float(self.lam.sum()) / bound**0.5 if bound > 0 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is known so far.
+
+    columns: of the next master, on all examples; chosen (n,): the working set; fine: whether masters are solved finely
+    neurons, norm: the best network and its Σ‖u‖ at margin 1, in units of the examples; dual: the best proof
+    solved: the master that they come from, if from one; rounds: masters; done: nothing is left to do
+    """
+
+    columns: Columns
+    chosen: Tensor
+    fine: bool = False
+    neurons: Neurons | None = None
+    norm: float = np.inf
+    solved: SolvedMaster | None = None
+    dual: Dual | None = None
+    rounds: int = 0
+    done: bool = False
+
+    @property
+    def gap(self) -> float:
+        """By this share the margin may still be raised."""
+        return self.norm / self.dual.norm - 1 if self.dual is not None else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Generation:
+    """The largest margin on these examples up to a gap; `stop` says when time or memory is used up.
+
+    tell: is called with the state after every round and, within a tree, now and then with the gap that it leaves
+    """
+
+    examples: Examples
+    gap: float
+    stop: Callable[[int], bool]
+    rng: np.random.Generator
+    tell: Callable[[State, float], None]
+
+    @property
+    def threshold(self) -> float:
+        """Squared gain that a neuron may have: what the masters and rounding leave of the gap."""
+        return (1 + 0.8 * self.gap) ** 2
+
+    def step(self, state: State) -> State:
+        """One master, and what enters by it: examples, columns, or nothing more."""
+        state = self._distinct(state)
+        solved = self._master(state)
+        state = self._better(replace(state, rounds=state.rounds + 1), solved)
+        grown = self._grown(state, solved)
+        if grown is not None:
+            return grown
+        lam = self._multipliers(state, solved)
+        sides = [side_of(self.examples.K.numpy(), self.examples.y.numpy(), lam, sign) for sign in SIGNS]
+        entering = self._cheap(state, sides)
+        if not len(entering):
+            if not state.fine:
+                return replace(state, fine=True)
+            state, entering = self._proved(state, lam, tuple(Tree.of(side, self.threshold) for side in sides))
+        if state.gap <= self.gap or not len(entering):
+            return replace(state, done=True)
+        return replace(state, columns=self._kept(state.columns, solved).joined(entering))
+
+    def run(self, state: State) -> State:
+        """Rounds until the gap is closed or time is up; a proof there is in any case."""
+        while not state.done and not self.stop(0):
+            state = self.step(state)
+            self.tell(state, state.gap)
+        return state if state.dual is not None else self.one_shot(state)
+
+    def one_shot(self, state: State) -> State:
+        """What the roots alone prove at the present columns' multipliers."""
+        state = replace(self._distinct(state), fine=True)
+        solved = self._master(state)
+        return self.rooted(self._better(state, solved), self._multipliers(state, solved))
+
+    def rooted(self, state: State, lam: Array) -> State:
+        """What the roots alone prove at given multipliers."""
+        return self._proved_by(state, roots(self.examples, lam, self.threshold))
+
+    def resumed(self, state: State, dual: Dual) -> State:
+        """The trees of an earlier proof, searched on."""
+        state = self._proved_by(state, dual)
+        state, entering = self._proved(state, dual.lam, dual.trees)
+        columns = state.columns.joined(entering) if len(entering) else state.columns
+        return replace(state, columns=columns, done=state.gap <= self.gap)
+
+    def _distinct(self, state: State) -> State:
+        """Without columns that are the same on the working set."""
+        return replace(state, columns=state.columns.take(_inside(state).first()))
+
+    def _master(self, state: State) -> SolvedMaster:
+        return solve_master(self.examples.take(state.chosen), _inside(state), FINE if state.fine else COARSE)
+
+    def _multipliers(self, state: State, solved: SolvedMaster) -> Array:
+        lam = torch.zeros(len(state.chosen), dtype=torch.float64)
+        lam[state.chosen] = solved.iterate.values.lam
+        return without_negligible(lam.numpy())
+
+    def _better(self, state: State, solved: SolvedMaster) -> State:
+        """The master's network, if its margin is the largest so far."""
+        better = self.considered(state, neurons_of(solved))
+        return state if better is state else replace(better, solved=solved)
+
+    def considered(self, state: State, neurons: Neurons) -> State:
+        """With these neurons, if their margin is the largest so far."""
+        norm = self.norm(neurons)
+        return replace(state, neurons=neurons, norm=norm) if norm < state.norm else state
+
+    def norm(self, neurons: Neurons) -> float:
+        """Σ‖u‖ at margin 1, in units of the examples; infinite if one is misclassified."""
+        least = float(self.examples.margins(neurons).min())
+        return float(neurons.U.norm(dim=1).sum()) * self.examples.unit**0.5 / least if least > 0 else np.inf
+
+    def fewest(self, state: State) -> Neurons:
+        """The best network's neurons without those that carry nothing, or as Newton's method finds them."""
+        assert state.neurons is not None
+        newton = None if state.solved is None else active_set_newton(state.solved.candidate())
+        kinds = [state.neurons.nonzero()] if newton is None else [newton.neurons.nonzero(), state.neurons.nonzero()]
+        found = [each.take(each.sizes > share * each.sizes.max()) for each in kinds for share in LIVE]
+        good = [each for each in found if self.norm(each) <= state.norm * (1 + LOSS * self.gap)]
+        return min(good, key=lambda each: len(each.signs), default=state.neurons.nonzero())
+
+    def _grown(self, state: State, solved: SolvedMaster) -> State | None:
+        """With the examples that the master's network misses, if there are any."""
+        room = MOST - int(state.chosen.sum())
+        if bool(state.chosen.all()) or room <= 0:
+            return None
+        neurons = neurons_of(solved)
+        q = self.examples.margins(neurons)
+        missed = ~state.chosen & (q < float(q[state.chosen].min()) * (1 - MISSED))
+        if not bool(missed.any()):
+            return None
+        worst = torch.nonzero(missed)[:, 0]
+        worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
+        shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
+        chosen = state.chosen.index_fill(0, worst, True)
+        return replace(state, chosen=chosen, columns=state.columns.joined(shown))
+
+    def _cheap(self, state: State, sides: list[Side]) -> Columns:
+        """Patterns that gain more than 1, found without a proof."""
+        least = 1 + max(self.gap, 0.0 if state.fine else 2 * COARSE)
+        found = Columns(torch.zeros(0).double(), torch.zeros(0, len(state.chosen)).double())
+        for side in sides:
+            if not side.k:
+                continue
+            mine = state.columns.patterns[state.columns.signs == side.sign].numpy()[:, side.own]
+            gains = cheap_patterns(side, mine, CHEAP * (1 + state.fine), self.rng)
+            promising = gains.patterns[gains.lengths > least][:ENTERING]
+            truly = [pattern for pattern in promising if side.length(pattern).square > least**2]
+            found = found.joined(self._extended(side, truly))
+        return found
+
+    def _proved(self, state: State, lam: Array, trees: tuple[Tree, ...]) -> tuple[State, Columns]:
+        """A few nodes of either tree, then all of them; or the patterns that they find."""
+        for tree in trees:
+            tree.run(lambda each: each.nodes >= PROBE or self._tired(state, Dual(lam, trees), each))
+        if not any(tree.gains for tree in trees):
+            for tree in sorted(trees, key=lambda each: -each.bound):
+                tree.run(lambda each: self._tired(state, Dual(lam, trees), each))
+                if tree.gains:
+                    break
+        first, second = (self._extended(tree.side, tree.patterns()) for tree in trees)
+        return self._proved_by(state, Dual(lam, trees)), first.joined(second)
+
+    def _tired(self, state: State, dual: Dual, tree: Tree) -> bool:
+        """Whether time or memory is used up; every node is told of."""
+        self.tell(state, min(state.gap, state.norm / dual.norm - 1))
+        return tree.nodes > 0 and self.stop(sum(each.size for each in dual.trees))
+
+    def _proved_by(self, state: State, dual: Dual) -> State:
+        better = state.dual is None or dual.norm > state.dual.norm
+        return replace(state, dual=dual) if better else state
+
+    def _extended(self, side: Side, patterns: list[Array]) -> Columns:
+        """Patterns on a side's examples as columns on all: elsewhere as their best neuron shows."""
+        n, sign = len(self.examples.y), torch.full((len(patterns),), float(side.sign), dtype=torch.float64)
+        loads = np.zeros((len(patterns), n))
+        for load, pattern in zip(loads, patterns, strict=True):
+            load[side.own], load[side.others] = pattern * side.lam[: side.k], -side.length(pattern).t
+        shown = realised(self.examples.K @ torch.from_numpy(loads).T, sign, self.examples.y).patterns
+        if len(patterns):
+            shown[:, torch.from_numpy(side.own)] = torch.from_numpy(np.array(patterns))
+        return Columns(sign, shown)
+
+    def _kept(self, columns: Columns, solved: SolvedMaster) -> Columns:
+        """The master's columns that carry a neuron or nearly do."""
+        slack, mu = solved.iterate.values.slack, solved.iterate.duals.slack
+        few = len(columns) <= MANY
+        used = (mu > (1e-7 if few else 1e-4) * mu.max()) | (slack < (SLACK if few else TIGHT_SLACK))
+        return columns.take(used)
+
+
+def _inside(state: State) -> Columns:
+    """The columns on the working set."""
+    return Columns(state.columns.signs, state.columns.patterns[:, state.chosen])
+
+
+def roots(examples: Examples, lam: Array, threshold: float) -> Dual:
+    """Either tree's root at given multipliers, and nothing below it."""
+    K, y = examples.K.numpy(), examples.y.numpy()
+    trees = tuple(Tree.of(side_of(K, y, lam, sign), threshold) for sign in SIGNS)
+    for tree in trees:
+        tree.run(lambda each: each.nodes >= 1)
+    return Dual(lam, trees)
+
+
+def neurons_of(solved: SolvedMaster) -> Neurons:
+    """u_g = μ_g Σ c_gi x̃_i of a master's columns."""
+    iterate, examples = solved.iterate, solved.examples
+    c = solved.master.coefficients(iterate.values.lam, iterate.values.t)
+    U = iterate.duals.slack[:, None] * (c @ examples.X) / examples.unit
+    return Neurons(U, solved.master.columns.signs)

@@ -1,0 +1,170 @@
+"""The audit in sentences that need no second reading; every one of them from the numbers of the audit itself."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from brittle.auditing import Audit
+from brittle.auditing.mechanisms import Mechanism
+from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.verdict import little_is_left
+from brittle.report.numbers import number, share, times
+
+SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
+
+
+@dataclass(frozen=True)
+class Words:
+    """Sentences about one `audit`."""
+
+    audit: Audit
+
+    @property
+    def kind(self) -> str:
+        return "held-out" if self.audit.vulnerability.held_out else "training"
+
+    @property
+    def headline(self) -> str:
+        """What a manager reads."""
+        audit, free = self.audit, self.audit.vulnerability.free
+        if not math.isfinite(free.median):
+            return "No change was found that fools this network on half of the examples."
+        limit = audit.limit
+        if limit is None or not math.isfinite(limit.share):
+            return f"Changing a {self.kind} example by {self._size} fools this network half of the time."
+        rest = "; little is left to gain" if little_is_left(limit) else ""
+        return (
+            f"This network gives {share(limit.share, 0)} of the protection that its data allow: changing a {self.kind} "
+            f"example by {self._size} fools it half of the time{rest}."
+        )
+
+    @property
+    def _size(self) -> str:
+        """The median radius, as a part of the examples where they have a size."""
+        weak = self.audit.vulnerability
+        part = weak.free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.inf
+        return f"{share(part, 0 if part >= 0.1 else 1)} of its size" if part < 1 else number(weak.free.median, 3)
+
+    @property
+    def gauge(self) -> str:
+        """What the gauge shows."""
+        limit = self.audit.limit
+        assert limit is not None
+        allowed = (
+            "100% is half the distance to the nearest example of another class, which in the median is "
+            f"{number(limit.median, 3)}: between the two a boundary has to pass."
+        )
+        if limit.proved_share is None:
+            return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
+        if limit.share - limit.proved_share < SURE:
+            return f"All of the {share(limit.share, 0)} is proved. {allowed}"
+        return f"{share(limit.proved_share, 0)} is proved; up to {share(limit.share, 0)} is not ruled out. {allowed}"
+
+    @property
+    def how_far(self) -> str:
+        weak = self.audit.vulnerability
+        free, proofs = weak.free, weak.certified
+        if not math.isfinite(free.median):
+            return "The attack found no flip for half of the examples."
+        between = f"{number(free.interval[0], 3)} to {number(free.interval[1], 3)}"
+        told = (
+            f"Half of the {len(free.norms)} {self.kind} examples flip within {number(free.median, 3)} "
+            f"(95% interval {between})"
+        )
+        if proofs is None:
+            return f"{told}. This is an attack: nothing is proved."
+        if len(proofs.rows) == len(free.norms):
+            return f"{told}, and for half it is proved that nothing shorter than {number(proofs.median_lower, 3)} does."
+        return (
+            f"{told}. Of the {len(proofs.rows)} that there was work to prove something of, half hold out to "
+            f"{number(proofs.median_lower, 3)}."
+        )
+
+    @property
+    def why(self) -> str:
+        named = [each for each in self.audit.mechanisms if each.named]
+        if named:
+            return shortly(named[0])
+        if little_is_left(self.audit.limit):
+            return "The network uses nearly all that the data allow: nothing stands out."
+        return "No single mechanism of the four papers explains it."
+
+    @property
+    def best(self) -> Treatment | None:
+        return best(self.audit.remedies)
+
+    @property
+    def helps(self) -> str:
+        tried = [each for each in self.audit.remedies if each.applied]
+        chosen = self.best
+        if not self.audit.remedies:
+            return "No remedy was tried."
+        if not tried:
+            return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
+        if chosen is None:
+            could = f"None of the {len(tried)} remedies that could be applied"
+            return f"{could} enlarges the radius by much at the same accuracy."
+        proved = ""
+        if chosen.proved_before is not None and chosen.proved_after is not None:
+            proved = f", proved from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
+        return (
+            f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to "
+            f"{number(chosen.radius_after, 3)} ({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} "
+            f"accuracy of {share(chosen.accuracy_after)} (before {share(chosen.accuracy_before)})."
+        )
+
+    @property
+    def facts(self) -> list[tuple[str, str, str]]:
+        """The strip: what was done, as number, what it counts and the term that explains it."""
+        weak, audit = self.audit.vulnerability, self.audit
+        counts = {} if weak.certified is None else weak.certified.counts
+        proved = sum(counts.get(word, 0) for word in ("exact", "proved"))
+        skipped = weak.available - len(weak.free.norms)
+        rows: list[tuple[Any, str, str]] = [
+            (f"{len(weak.free.norms)} of {weak.available}", f"{self.kind} examples attacked", "attacked"),
+            (proved, "with a proof", "proved"),
+            (counts.get("exact", 0), "known exactly", "exact"),
+            (len(weak.free.norms) - proved - counts.get("error", 0), "without a proof", "open"),
+            (counts.get("error", int((weak.free.norms == 0).sum())), "wrong as they are", "error"),
+            (skipped, "left out", "skipped"),
+        ]
+        return [(str(value), words, term) for value, words, term in rows] + [
+            (f"{number(audit.work, 3)} of {number(audit.budget, 3)}", "budget spent", "budget")
+        ]
+
+
+def shortly(row: Mechanism) -> str:
+    """A named cause in one short sentence; its evidence stands in its own."""
+    value, factor = row.value or 0.0, row.factor or math.nan
+    sentences = {
+        "doubtful labels": f"{share(value)} of the training examples have neighbours that agree on another class: "
+        "their labels may be wrong.",
+        "off-subspace weights": "The network reacts to directions that never occur in its data: without them the "
+        f"median radius would be {times(factor)}.",
+        "stopped early": "Training stopped early: a tenth of the training examples have less than "
+        f"{share(value, 0)} of the median margin.",
+        "lazy training": "Training hardly moved the weights, and a single gradient step is as good as the shortest "
+        f"flip ({times(factor)}).",
+        "one direction": "One and the same direction flips half of the examples, and needs hardly more than each "
+        f"one's own shortest flip ({times(factor)}).",
+    }
+    return sentences.get(row.name, row.sentence)
+
+
+ADVICE = {  # what would make a hypothesis hold, by how its name begins
+    "relative deviation of ‖x‖ from √d": "scale every example to length √d before training",
+    "deviation of ‖x‖ from 1": "scale every example to length 1 before training",
+    "relative spread of ‖x‖": "scale all examples to one length before training",
+    "largest bias": "train without biases",
+    "distance from a KKT point": "train on until it is small, or solve for the KKT point with brittle kkt",
+    "examples": "fewer examples, or more dimensions, would do",
+    "deviation of the output weights": "fix the output weights at ±1/√m and train the first layer only",
+    "width": "a wider network would do",
+    "distance from the start": "train in the lazy ball, brittle train --regime lazy",
+    "movement of biases": "train the first layer only",
+}
+
+
+def advice(name: str) -> str:
+    """What to do about a hypothesis that fails; empty where there is nothing short to say."""
+    return next((words for begin, words in ADVICE.items() if name.startswith(begin)), "")

@@ -1,0 +1,134 @@
+"""Problems with their true radii, built from recipes, kept in folders and read again."""
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.certificates import Exact
+from brittle.common.errors import InputError, require
+from brittle.common.files import write_json
+from brittle.common.progress import Watch, silent
+from brittle.common.result import Result
+from brittle.networks import Layered, TwoLayer, as_layered, load_network, save_network
+from brittle.settings import Data, load_data, save_data
+from brittle.truth.frozen import digest, known_digests
+from brittle.truth.problems import RECIPES, Recipe
+
+RECORD = "problem.json"
+SECONDS = 120.0  # for one example; what is not closed by then is left out, and counted
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Result):
+    """A network, rightly classified examples, and their radii as nearly as they are proved.
+
+    name, words: what it is; lower, upper (n,): the radius lies between them; gap: what they differ by at most,
+    relatively; open: examples of the recipe that did not close and were left out; digest: of network and examples;
+    frozen: whether the digest is the one that is known; seconds: what the proofs took.
+    """
+
+    name: str
+    words: str
+    network: Layered
+    data: Data
+    lower: Tensor
+    upper: Tensor
+    gap: float
+    open: int
+    digest: str
+    frozen: bool
+    seconds: float
+
+    def content(self) -> dict[str, Any]:
+        """With the number of instances, and without the objects."""
+        fields = {name: value for name, value in super().content().items() if name not in ("network", "data")}
+        return {**fields, "instances": len(self.data)}
+
+
+def made(recipe: Recipe, watch: Watch = silent) -> Problem:
+    """Draw it and prove its radii."""
+    network, data = recipe.build()
+    began = time.perf_counter()
+    rng = torch.Generator().manual_seed(0)
+    found = Exact(gap=recipe.gap, seconds=SECONDS).bound(network, data, rng=rng, watch=watch)
+    closed = torch.nonzero(found.exact & found.upper.isfinite())[:, 0]
+    kept = data.take(closed)
+    name = digest(network, kept)
+    return Problem(
+        name=recipe.name,
+        words=recipe.words,
+        network=network,
+        data=kept,
+        lower=found.lower[closed],
+        upper=found.upper[closed],
+        gap=recipe.gap,
+        open=len(data) - len(closed),
+        digest=name,
+        frozen=known_digests().get(recipe.name) == name,
+        seconds=time.perf_counter() - began,
+    )
+
+
+def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
+    """The recipes of these names, or all."""
+    known = {recipe.name: recipe for recipe in RECIPES}
+    for name in names:
+        require(name in known, f"the problem {name!r} is unknown; there are {', '.join(known)}")
+    return tuple(known[name] for name in names) if names else RECIPES
+
+
+def save_problem(problem: Problem, folder: Path) -> None:
+    """folder/NAME with the network, data.npz and, last, problem.json."""
+    place = folder / problem.name
+    place.mkdir(parents=True, exist_ok=True)
+    save_network(problem.network, place / network_file(problem.network))
+    save_data(problem.data, place / "data.npz")
+    write_json(place / RECORD, problem.to_json())
+
+
+def network_file(network: Layered) -> str:
+    return "network.npz" if isinstance(network, TwoLayer) else "network.pt"
+
+
+def is_made(folder: Path, name: str) -> bool:
+    return (folder / name / RECORD).is_file()
+
+
+def load_problem(folder: Path, name: str) -> Problem:
+    """What `save_problem` wrote; files that were changed since are refused."""
+    place = folder / name
+    require(is_made(folder, name), f"{place} holds no problem; `brittle truth make {folder} --only {name}` makes it")
+    record = _record(place / RECORD)
+    file = next((each for each in ("network.npz", "network.pt") if (place / each).is_file()), "network.npz")
+    network, data = as_layered(load_network(place / file), str(place / file)), load_data(place / "data.npz")
+    same = record["digest"] == digest(network, data)
+    require(same, f"{place}: network and examples are not those whose radii {RECORD} holds; delete the folder")
+    lower, upper = (torch.tensor(record[each], dtype=torch.float64) for each in ("lower", "upper"))
+    fits = lower.shape == upper.shape == (len(data),) and bool((lower > 0).all() and (lower <= upper).all())
+    require(fits, f"{place / RECORD}: lower and upper must be {len(data)} positive numbers each, in order")
+    rest = {key: record[key] for key in ("words", "gap", "open", "digest", "frozen", "seconds")}
+    return Problem(name=name, network=network, data=data, lower=lower, upper=upper, **rest)
+
+
+def _record(path: Path) -> dict[str, Any]:
+    wanted = {"words", "gap", "open", "digest", "frozen", "seconds", "lower", "upper"}
+    try:
+        record: dict[str, Any] = json.loads(path.read_text())
+        missing = wanted - record.keys()
+    except (ValueError, AttributeError) as error:
+        raise InputError(f"{path} is no record of a problem: {error}") from None
+    require(not missing, f"{path} is no record of a problem: {', '.join(sorted(missing))} is missing")
+    return record
+
+
+def problems_in(folder: Path) -> Iterator[Problem]:
+    """All that are made, in the order of the recipes."""
+    names = [recipe.name for recipe in RECIPES if is_made(folder, recipe.name)]
+    require(bool(names), f"{folder} holds no problem of the truth set; `brittle truth make {folder}` makes them")
+    return (load_problem(folder, name) for name in names)

@@ -1,0 +1,177 @@
+"""Anybody's attack by its true excess, anybody's verifier by soundness and tightness."""
+
+import csv
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from brittle.attacks import Attack, AttackResult
+from brittle.certificates import Certificate
+from brittle.common.errors import InputError, require
+from brittle.common.result import Result
+from brittle.truth.made import Problem
+
+CLOSE = 0.01  # an excess below this counts as found
+ROUNDING = 1e-9  # by which a bound may exceed the flip that refutes it, relatively
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class AttackScore(Result):
+    """How much longer than the true radius an attack's flips are, on one problem or on all.
+
+    problem: its name, or `all`; instances: how many; flipped: the share that the attack flipped at all; mean_excess,
+    median_excess, worst_excess: of norm/radius - 1 over those; within: the share of all instances with an excess of at
+    most 1 %; impossible: flips shorter than the proved radius, which would refute the proof; seconds: processor time.
+    """
+
+    problem: str
+    instances: int
+    flipped: float
+    mean_excess: float
+    median_excess: float
+    worst_excess: float
+    within: float
+    impossible: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BoundScore(Result):
+    """How good lower bounds are, on one problem or on all.
+
+    problem: its name, or `all`; instances: how many; given: how many bounds there were; unsound: bounds above a flip
+    that exists; mean_share, worst_share: of bound/radius over those given; within: the share of all instances whose
+    bound is sound and at least 99 % of the radius; seconds: processor time, NaN where it is unknown.
+    """
+
+    problem: str
+    instances: int
+    given: int
+    unsound: int
+    mean_share: float
+    worst_share: float
+    within: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What an attack or a verifier said of one problem: values (n,), NaN where nothing."""
+
+    problem: Problem
+    values: Tensor
+    seconds: float
+
+
+def attacked(attack: Attack[AttackResult], problem: Problem, seed: int = 0) -> Measured:
+    """The norms of the flips, measured on the network; infinite where there is none."""
+    began = time.process_time()
+    found = attack.run(problem.network, problem.data, rng=torch.Generator().manual_seed(seed))
+    norms = torch.where(found.success, found.norms, torch.inf)
+    return Measured(problem, norms, time.process_time() - began)
+
+
+def bounded(certificate: Certificate, problem: Problem, seed: int = 0) -> Measured:
+    """The certificate's lower bounds."""
+    began = time.process_time()
+    found = certificate.bound(problem.network, problem.data, rng=torch.Generator().manual_seed(seed))
+    return Measured(problem, found.lower, time.process_time() - began)
+
+
+def attack_scores(measured: Iterable[Measured]) -> list[AttackScore]:
+    """One for every problem, and one for all."""
+    parts = list(measured)
+    return [_attack_score(part.problem.name, [part]) for part in parts] + [_attack_score(ALL, parts)]
+
+
+def bound_scores(measured: Iterable[Measured]) -> list[BoundScore]:
+    """One for every problem, and one for all."""
+    parts = list(measured)
+    return [_bound_score(part.problem.name, [part]) for part in parts] + [_bound_score(ALL, parts)]
+
+
+def _attack_score(name: str, parts: list[Measured]) -> AttackScore:
+    norms, lower, upper, seconds = _joined(parts)
+    found = norms.isfinite()
+    excess = (norms[found] / upper[found] - 1).clamp(min=0)
+    nothing = float("nan")
+    return AttackScore(
+        problem=name,
+        instances=len(norms),
+        flipped=float(found.double().mean()),
+        mean_excess=float(excess.mean()) if len(excess) else nothing,
+        median_excess=float(excess.median()) if len(excess) else nothing,
+        worst_excess=float(excess.max()) if len(excess) else nothing,
+        within=float((excess <= CLOSE).double().sum()) / len(norms),
+        impossible=int((norms < lower * (1 - ROUNDING)).sum()),
+        seconds=seconds,
+    )
+
+
+def _bound_score(name: str, parts: list[Measured]) -> BoundScore:
+    bounds, _, upper, seconds = _joined(parts)
+    given = ~bounds.isnan()
+    share = bounds[given] / upper[given]
+    sound = share <= 1 + ROUNDING
+    nothing = float("nan")
+    return BoundScore(
+        problem=name,
+        instances=len(bounds),
+        given=int(given.sum()),
+        unsound=int((~sound).sum()),
+        mean_share=float(share.mean()) if len(share) else nothing,
+        worst_share=float(share.min()) if len(share) else nothing,
+        within=float((sound & (share >= 1 - CLOSE)).double().sum()) / len(bounds),
+        seconds=seconds,
+    )
+
+
+def _joined(parts: list[Measured]) -> tuple[Tensor, Tensor, Tensor, float]:
+    values = torch.cat([part.values for part in parts])
+    lower = torch.cat([part.problem.lower for part in parts])
+    upper = torch.cat([part.problem.upper for part in parts])
+    return values, lower, upper, sum(part.seconds for part in parts)
+
+
+def stated(path: Path, problems: Iterable[Problem]) -> list[Measured]:
+    """The bounds of a file: .csv with columns problem, example, lower, or .json {problem: [lower, ...]}."""
+    given = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
+    problems = list(problems)
+    unknown = given.keys() - {problem.name for problem in problems}
+    require(not unknown, f"{path}: the problem {min(unknown, default='')!r} is not in the folder")
+    measured = []
+    for problem in problems:
+        values = torch.full((len(problem.data),), torch.nan, dtype=torch.float64)
+        for row, bound in given.get(problem.name, {}).items():
+            fits = 0 <= row < len(values)
+            require(fits, f"{path}: {problem.name} has the examples 0 to {len(values) - 1}, not {row}")
+            require(bound >= 0, f"{path}: {problem.name}, example {row}: {bound} is no radius")
+            values[row] = bound
+        measured.append(Measured(problem, values, float("nan")))
+    return measured
+
+
+def _from_json(path: Path) -> Mapping[str, dict[int, float]]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text())
+        return {name: {row: float(bound) for row, bound in enumerate(bounds)} for name, bounds in content.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"{path}: {error}; {{problem: [lower, ...]}} is needed") from None
+
+
+def _from_csv(path: Path) -> Mapping[str, dict[int, float]]:
+    given: dict[str, dict[int, float]] = {}
+    try:
+        with path.open(newline="") as file:
+            for line in csv.DictReader(file):
+                given.setdefault(line["problem"], {})[int(line["example"])] = float(line["lower"])
+    except (ValueError, TypeError, KeyError, csv.Error) as error:
+        raise InputError(f"{path}: {error}; columns problem, example and lower are needed") from None
+    return given

@@ -1,0 +1,211 @@
+"""The checker of margin proofs: by hand, against brute force, and against forgers."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from brittle.common.errors import InputError
+from brittle.margin.any_width.checker import check, confirmed_ceiling, feasible, rows, unconfirmed
+from brittle.margin.any_width.cover import covered, overlap
+from brittle.margin.any_width.proof import Leaf, MarginProof, Point
+from brittle.networks import TwoLayer
+from brittle.settings import Data
+from tests.margin.gains import featured, largest_gain
+from tests.margin.reference import gaussian
+
+
+def by_hand():
+    """e₁ and e₂ with opposite labels and no biases: two neurons of norm 1 each, γ* = ¼, and the proof of it."""
+    data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
+    network = TwoLayer(torch.eye(2).double(), torch.zeros(2).double(), torch.tensor([1.0, -1.0]).double())
+    nothing, free = np.zeros(2, dtype=np.int8), np.zeros((1, 2))
+    points = tuple(Point(side, nothing, np.array([0.5]), free) for side in (1, -1))
+    leaves = (Leaf(0, nothing), Leaf(1, nothing))
+    return MarginProof(network, False, np.ones(2), 1 + 1e-12, points, leaves), data
+
+
+def split(rng, own, n, depth):
+    """A random tree over the own examples: signs of its leaves."""
+    leaves = [np.zeros(n, dtype=np.int8)]
+    for _ in range(depth):
+        signs = leaves.pop(int(rng.integers(len(leaves))))
+        free = [i for i in own if signs[i] == 0]
+        if not free:
+            leaves.append(signs)
+            continue
+        i = rng.choice(free)
+        for sign in (1, -1):
+            child = signs.copy()
+            child[i] = sign
+            leaves.append(child)
+    return leaves
+
+
+def arbitrary(seed, n=7, dim=3, biases=True):
+    """A proof with random multipliers, feasible or not, of which only the curvatures are large enough."""
+    rng, data = np.random.default_rng(seed), gaussian(n, dim, seed)
+    X, y = featured(data, biases), data.y.numpy()
+    lam = rng.random(n) * (rng.random(n) < 0.9)
+    points, leaves = [], []
+    for side in (1, -1):
+        own, others = (y == side) & (lam > 0), (y == -side) & (lam > 0)
+        for signs in split(rng, np.flatnonzero(own), n, 3):
+            free, fixed = np.flatnonzero(own & (signs == 0)), np.flatnonzero(own & (signs != 0))
+            order = np.r_[np.flatnonzero(others), fixed]
+            C = 0.3 * rng.standard_normal((len(order), len(free) + 1)) / (len(free) + 1)
+            C[:, 0] += np.where(signs[order] == 0, -lam[order] / 2, lam[order] * (signs[order] == 1))
+            B = X[order].T @ feasible(C, lam[order], signs[order])[:, 1:] + X[free].T * lam[free] / 2
+            points.append(Point(side, signs, 1.1 * np.abs(B.T @ B).sum(1) + 1e-3, C))
+            leaves.append(Leaf(len(points) - 1, signs))
+    network = TwoLayer(torch.ones(1, dim).double(), torch.ones(1).double(), torch.ones(1).double())
+    proof = MarginProof(network, biases, lam, 1.0, tuple(points), tuple(leaves))
+    return replace(proof, ceiling=lowest(proof, data)), data
+
+
+def lowest(proof, data):
+    """The lowest ceiling that the checker has nothing against, by bisection."""
+    X, y, low, high = rows(data, proof.biases), data.y.numpy(), 0.0, 1e4
+    every = range(len(proof.leaves))
+    assert not unconfirmed(proof, X, y, high, every)
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if unconfirmed(proof, X, y, middle, every) else (low, middle)
+    return high
+
+
+def test_a_ceiling_is_raised_until_it_is_confirmed():
+    proof, data = arbitrary(0)
+    ceiling = confirmed_ceiling(replace(proof, ceiling=proof.ceiling * (1 - 1e-11)), data)
+    assert proof.ceiling * (1 - 1e-14) <= ceiling <= proof.ceiling * (1 + 1e-9)
+
+
+def test_a_proof_by_hand_is_accepted():
+    proof, data = by_hand()
+    found = check(proof, data)
+    assert found.accepted, found.reason
+    assert found.normalised_margin == pytest.approx(0.25, rel=1e-12)
+    assert found.normalised_margin <= 0.25 <= found.upper
+    assert found.proved_gap < 1e-11
+    assert "proved_gap" in found.to_json()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_accepted_ceiling_lies_below_the_largest_gain(seed):
+    proof, data = arbitrary(seed, biases=seed % 2 == 0)
+    gain = largest_gain(featured(data, proof.biases), data.y.numpy(), proof.lam)
+    assert proof.ceiling >= gain**2 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_point_proves_of_all_patterns_it_proves_of_some(seed):
+    """Leaves that share one point, with signs of their own fixed: the Gram matrix is folded."""
+    proof, data = arbitrary(seed)
+    y, rng = data.y.numpy(), np.random.default_rng(seed)
+    points, leaves = [], []
+    for side in (1, -1):
+        first = next(p for p in proof.points if p.side == side)
+        own, others = (y == side) & (proof.lam > 0), (y == -side) & (proof.lam > 0)
+        k, r = int(own.sum()), int(others.sum())
+        C = np.c_[-proof.lam[others] / 2, 0.1 * rng.standard_normal((r, k)) / k]
+        points.append(Point(side, np.zeros_like(first.signs), np.full(k, 30.0), C))
+        leaves += [Leaf(len(points) - 1, signs) for signs in split(rng, np.flatnonzero(own), len(y), 4)]
+    shared = replace(proof, points=tuple(points), leaves=tuple(leaves))
+    ceiling = lowest(shared, data)
+    whole = replace(shared, leaves=tuple(Leaf(i, p.signs) for i, p in enumerate(points)))
+    assert ceiling <= lowest(whole, data)
+    assert ceiling >= largest_gain(featured(data, True), y, proof.lam) ** 2 * (1 - 1e-9)
+
+
+def changed(proof, data):
+    """One lie at a time, each about a proof whose ceiling is as low as the checker lets it be."""
+    tight = next(i for i, leaf in enumerate(proof.leaves) if unsafe(proof, data, i))
+    point = proof.points[proof.leaves[tight].point]
+    other = proof.leaves[tight].signs.copy()
+    fixed = np.flatnonzero(other)[0]
+    other[fixed] *= -1
+
+    def with_point(**changes):
+        points = list(proof.points)
+        points[proof.leaves[tight].point] = point._replace(**changes)
+        return replace(proof, points=tuple(points))
+
+    def with_leaf(leaf):
+        leaves = list(proof.leaves)
+        leaves[tight : tight + 1] = leaf
+        return replace(proof, leaves=tuple(leaves))
+
+    yield "a ceiling that is too low", replace(proof, ceiling=0.9 * proof.ceiling)
+    yield "multipliers that are too large", replace(proof, lam=2 * proof.lam)
+    yield "a negative multiplier", replace(proof, lam=-proof.lam)
+    yield "no multipliers", replace(proof, lam=0 * proof.lam)
+    yield "NaN among the multipliers", replace(proof, lam=proof.lam * np.nan)
+    yield "an infinite ceiling", replace(proof, ceiling=np.inf)
+    yield "a ceiling that is no number", replace(proof, ceiling=np.nan)
+    yield "other curvatures", with_point(y=0.5 * point.y)
+    yield "curvatures that are no numbers", with_point(y=np.nan * point.y)
+    yield "other slopes", with_point(C=point.C + np.abs(point.C).max())
+    yield "slopes that are no numbers", with_point(C=point.C * np.nan)
+    yield "slopes of another shape", with_point(C=point.C[:, :-1])
+    yield "a side that there is not", with_point(side=0)
+    yield "a leaf that is missing", with_leaf([])
+    yield "a leaf that is there twice", with_leaf([proof.leaves[tight]] * 2)
+    yield "a leaf with another sign", with_leaf([Leaf(proof.leaves[tight].point, other)])
+    yield "a leaf with a sign of 2", with_leaf([Leaf(proof.leaves[tight].point, 2 * other)])
+    yield "a leaf with a sign less", with_leaf([Leaf(proof.leaves[tight].point, 0 * other)])
+    yield "a leaf without a point", with_leaf([Leaf(len(proof.points), other)])
+    yield "a negative point", with_leaf([Leaf(-1, proof.leaves[tight].signs)])
+    yield "an output bias", replace(proof, network=replace(proof.network, c=torch.tensor(1.0)))
+    yield "no biases", replace(proof, biases=False)
+    yield "a network with NaN", replace(proof, network=replace(proof.network, v=proof.network.v * torch.nan))
+
+
+def unsafe(proof, data, place):
+    """Whether the leaf is one that holds the ceiling where it is."""
+    return bool(unconfirmed(proof, rows(data, proof.biases), data.y.numpy(), 0.9 * proof.ceiling, [place]))
+
+
+FORGED, DATA = arbitrary(3)
+LIES = dict(changed(FORGED, DATA))
+
+
+def test_the_proof_that_is_forged_is_right():
+    assert check(FORGED, DATA).accepted
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_changed_proof_is_refused(lie):
+    found = check(LIES[lie], DATA)
+    assert not found.accepted
+    assert found.reason
+    assert found.upper == np.inf
+    assert found.normalised_margin == 0
+
+
+def test_a_network_that_misclassifies_has_no_margin():
+    assert check(FORGED, DATA).normalised_margin == 0
+
+
+def test_coverage_is_counted_and_overlaps_are_seen():
+    halves = np.array([[1, 0], [-1, 0]], dtype=np.int8)
+    assert covered(halves) == 1
+    assert overlap(halves) is None
+    crossed = np.array([[1, 0], [0, 1]], dtype=np.int8)  # as large together as all patterns, with one in common
+    assert covered(crossed) == 1
+    assert overlap(crossed) == (0, 1)
+
+
+def test_a_proof_survives_its_file(tmp_path):
+    FORGED.save(tmp_path / "proof.npz")
+    again = MarginProof.load(tmp_path / "proof.npz", DATA.y.numpy())
+    assert again.ceiling == FORGED.ceiling
+    assert check(again, DATA) == check(FORGED, DATA)
+    with pytest.raises(InputError, match="there are 8 examples"):
+        MarginProof.load(tmp_path / "proof.npz", np.ones(8))
+
+
+def test_a_file_without_a_proof_is_refused(tmp_path):
+    np.savez(tmp_path / "no.npz", W=np.ones((1, 1)))
+    with pytest.raises(InputError, match="holds no proof"):
+        MarginProof.load(tmp_path / "no.npz", np.ones(3))
