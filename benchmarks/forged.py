@@ -57,9 +57,9 @@ def genuine(folder: Path, seed: int, examples: int = 5) -> list[Genuine]:
         logits = network.logits(X)
         y = torch.where(logits > 0, 1, -1) if logits.ndim == 1 else logits.argmax(1)
         data = Data(X, y)
-        method = Exact(gap=1e-7) if box is None else Dual(boxed=True)
+        method = Exact(gap=1e-5) if box is None else Dual(boxed=True)
         bounds = method.bound(network, data, attack=MinimumNorm(), bounds=box)
-        proof = prove(network, data, bounds.lower, bounds.flips, box=box)
+        proof = prove(network, data, bounds.lower, bounds.flips, box=box, seconds=5)
         path = folder / f"{name}.npz"
         beside = write_beside(proof, path, None, None)
         arrays = proof.arrays()
