@@ -40,6 +40,13 @@ class Control:
     log: bool = False
     whole: bool = True
 
+    def check(self, asked: Asked, name: str) -> None:
+        """What is asked for lies on the slider."""
+        if self.whole:
+            asked.whole(name, int(self.set), int(self.least), int(self.most))
+        else:
+            asked.number(name, self.set, self.least, self.most)
+
 
 @dataclass(frozen=True)
 class Paper:
@@ -188,6 +195,8 @@ def settled(asked: Asked) -> tuple[Paper, Draw, Asked]:
     layers = "all" if chosen.jumps else "first"
     goal(asked)
     own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": layers, **controls, **asked.values})
+    for name, control in chosen.controls.items():
+        control.check(own, name)
     return chosen, chosen.draws(own, own.whole("dim", 1000, 2, MOST_DIM)), own
 
 

@@ -118,8 +118,8 @@ POINTS = [[0, 0, 1], [1, 0, -1]]
         ("points", {"count": 10**6}, "from 2 to 60"),
         ("flow", {"points": POINTS, "until": -1e9}, "from -200"),
         ("paper", {"paper": "other"}, "one of vardi2022"),
-        ("paper", {"dim": 10**7}, "from 2 to 4000"),
-        ("paper", {"examples": 5000}, "from 2 to 120"),
+        ("paper", {"dim": 10**7}, "from 10 to 4000"),
+        ("paper", {"examples": 5000}, "from 2 to 100"),
         ("paper", {"paper": "melamed2023", "dim": 50, "codimension": 60}, "codimension"),
     ],
 )
