@@ -112,7 +112,7 @@ def test_numbers_in_another_order_or_type_are_the_same_numbers(claims, path):
 
 
 @pytest.mark.parametrize(
-    "name, values",
+    ("name", "values"),
     [
         ("kinds", np.zeros((0, 12), dtype=np.int8)),
         ("kinds", np.zeros((3, 5), dtype=np.int8)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from proofcheck.balls import ball
-from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
+from proofcheck.lagrangian import FREE, LINE, ON, Margin, Step
 from proofcheck.network import Intervals, Network
 
 ZERO = Fraction(0)
