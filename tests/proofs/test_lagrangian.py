@@ -1,6 +1,7 @@
 """The Lagrangian of the checker against its definition in fractions, and what it says of flips against flips."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ def exact(values):
 
 
 def network(rng, shape=(3, 4, 3, 2)):
-    pairs = list(zip(shape[:-1], shape[1:], strict=True))
+    pairs = list(pairwise(shape))
     return Network([rng.normal(size=(m, d)) for d, m in pairs], [0.3 * rng.normal(size=m) for _, m in pairs])
 
 
