@@ -69,7 +69,8 @@ PROBLEMS = {
 def halves(data: Data) -> tuple[Data, Data]:
     """What is trained on, and what is held out."""
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(1))
-    held, inner = order.split([count := min(HELD_OUT, len(data) // 5), len(data) - count])
+    count = min(HELD_OUT, len(data) // 5)
+    held, inner = torch.split(order, [count, len(data) - count])
     return Data(data.X[inner], data.y[inner]), Data(data.X[held], data.y[held])
 
 
