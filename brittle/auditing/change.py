@@ -24,7 +24,12 @@ MEASURES = {  # what both audits say of the whole, by where it stands in their J
 
 @dataclass(frozen=True)
 class Measure(Result):
-    """One number by its `name`, `before` and `after`, None where an audit does not have it."""
+    """One number by its `name`, `before` and `after`, None where an audit does not have it.
+
+    >>> from brittle.auditing import Measure
+    >>> Measure("median distance to a flip", before=0.5, after=0.75).after
+    0.75
+    """
 
     name: str
     before: float | None
@@ -39,6 +44,10 @@ class Change(Result):
     at a longer distance than before, `nearer` at a shorter one, by more than a thousandth; `surely_farther` and
     `surely_nearer` provably so: what is proved after is more than what flips before, or the other way round. `median`
     is that of the differences of the flips' lengths, and `interval` encloses it for all examples with 95 %.
+
+    >>> from brittle.auditing import Change
+    >>> print(Change((), 10, 7, 1, 4, 0, 0.2, (0.1, 0.3)).sentence[:66])
+    Of 10 examples that both audits attacked, 7 are farther from a fli
     """
 
     measures: tuple[Measure, ...]
@@ -71,7 +80,13 @@ class Change(Result):
 
 
 def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
-    """From what two audits wrote as JSON; examples are compared where both audited the same ones."""
+    """From what two audits wrote as JSON; examples are compared where both audited the same ones.
+
+    >>> from brittle.auditing import changed
+    >>> changed({}, {})
+    Traceback (most recent call last):
+    brittle.common.errors.InputError: this is not the JSON of an audit; `brittle audit --json FILE` writes it
+    """
     try:
         measures = tuple(Measure(name, _at(before, path), _at(after, path)) for name, path in MEASURES.items())
         first, second = _radii(before), _radii(after)

@@ -23,6 +23,11 @@ class Mechanism(Result):
 
     `measure` says what the `value` is, None where it was not measured; beyond the `threshold`, from the `harmless` end
     of the scale towards the `worst`, the cause is named. `factor` is what it costs in radii, or None, `of` of what.
+
+    >>> from brittle.auditing import Mechanism
+    >>> named = Mechanism("one direction", "universality", 0.9, 0.8, 0.0, 1.0, None, "", True, "It flips all.")
+    >>> named.strength
+    0.9
     """
 
     name: str

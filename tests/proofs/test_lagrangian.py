@@ -81,7 +81,7 @@ def test_the_quadratic_is_the_lagrangian(seed):
     (_, Q, q, constant), A, offsets = margin.dense(step, known)
     delta, h = rng.normal(size=3), rng.normal(size=int((kinds == FREE).sum()))
     v = np.append(delta, h)
-    value = constant + v @ (Q @ v) * 0.5 + v @ q
+    value = constant + ball(v) @ (Q @ v) * 0.5 + ball(v) @ q
     truth = by_definition(net, margin, step, known, delta, h)
     assert abs(Fraction(float(value.mid)) - truth) <= Fraction(float(value.rad))
     assert value.rad < 1e-9
