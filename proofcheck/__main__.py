@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from proofcheck.balls import Refused
-from proofcheck.proof import BadInput, read_data, read_network, read_proof
+from proofcheck.proof import read_data, read_network, read_proof
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,11 +21,10 @@ def main(arguments: list[str] | None = None) -> int:
         path, network = given.network, read_network(given.network)
         path, examples = given.data, read_data(given.data, network)
         path, proof = given.proof, read_proof(given.proof, network, *examples, given.seconds)
-    except (BadInput, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
+    except (Refused, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
         print(f"{path}: {str(error)[:200] or type(error).__name__}", file=sys.stderr)
         return 2
-    where = f" in the box {proof.found['box'].tolist()}" if len(proof.found["box"]) else ""
-    refused = 0
+    refused, where = 0, f" in the box {proof.found['box'].tolist()}" if len(proof.found["box"]) else ""
     for claim, row in enumerate(proof.found["rows"]):
         try:
             with np.errstate(all="ignore"):

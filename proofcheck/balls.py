@@ -22,7 +22,12 @@ def gamma(n: int) -> float:
 
 
 class Refused(Exception):
-    """What is claimed is not proved."""
+    """What is claimed is not proved, or a file cannot be used."""
+
+
+def require(condition: object, words: str) -> None:
+    if not condition:
+        raise Refused(words)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,7 @@ class Ball:
 
     mid: Array
     rad: Array
-    __array_ufunc__ = None  # NumPy's operators leave balls to these
+    __array_ufunc__ = None  # floats must come second, or become balls first: NumPy's own operators refuse
 
     def __neg__(self) -> "Ball":
         return Ball(-self.mid, self.rad)
@@ -54,9 +59,6 @@ class Ball:
         rad = abs(self.mid) @ (gamma(n + 2) * abs(other.mid) + other.rad) + 2 * n * TINY
         rad = rad + self.rad @ other.size() if self.rad.any() else rad
         return Ball(self.mid @ other.mid, rad * UP)
-
-    def __rmatmul__(self, other: Any) -> "Ball":
-        return ball(other) @ self
 
     def __getitem__(self, where: Any) -> "Ball":
         return Ball(self.mid[where], self.rad[where])
@@ -81,10 +83,7 @@ class Ball:
 
 def ball(value: Any) -> Ball:
     """A ball as it is, floats as balls of radius 0."""
-    if isinstance(value, Ball):
-        return value
-    mid = np.asarray(value, dtype=np.float64)
-    return Ball(mid, np.zeros_like(mid))
+    return value if isinstance(value, Ball) else Ball(np.asarray(value, dtype=np.float64), np.zeros(np.shape(value)))
 
 
 def joined(balls: list[Ball]) -> Ball:
@@ -96,7 +95,7 @@ def lengths(V: Any) -> Array:
     return np.asarray((np.linalg.norm(ball(V).size(), axis=0) + 1e-150) * UP)
 
 
-def total(V: Array) -> float:
+def frobenius(V: Array) -> float:
     """At least the root of the sum of all squares."""
     return float(lengths(V.ravel()))
 
@@ -120,7 +119,7 @@ class Definite:
         v = v - self.solve((Q @ v + q).mid)
         g = Q @ v + q
         rest = float(lengths(g * self.scale) / np.sqrt(self.sigma) * UP)
-        return float((constant + v @ (g + q) * 0.5 - ball(rest) * rest * 0.5).low()), v, rest
+        return float((constant + ball(v) @ (g + q) * 0.5 - ball(rest) * rest * 0.5).low()), v, rest
 
     def spread(self, V: Ball) -> tuple[Array, Array]:
         """W and r with √(v·Q⁻¹v) ≤ ‖w‖ + r for every column v, because Sv = Lw + a rest."""
@@ -135,14 +134,13 @@ def definite(Q: Ball) -> Definite:
     """
     diagonal, n = Q.mid.diagonal(), len(Q.mid)
     scale = 2.0 ** np.round(-0.5 * np.log2(np.clip(diagonal, 1e-200, 1e200)))  # products with them are exact
-    A, slack = Q.mid * scale[:, None] * scale, total(Q.rad * scale[:, None] * scale) + n * TINY**0.5
+    A, slack = Q.mid * scale[:, None] * scale, frobenius(Q.rad * scale[:, None] * scale) + n * TINY**0.5
     shift = max(SHIFT, 8 * (slack + gamma(n + 4) * float(A.trace() + n)))
     A.flat[:: n + 1] -= shift
     try:
         L = np.asarray(np.linalg.cholesky(A), dtype=np.float64)
     except np.linalg.LinAlgError:
         raise Refused("a matrix is not proved to be definite") from None
-    off = total(A - L @ L.T) + slack + gamma(n + 4) * (total(L) ** 2 + total(A) + (shift + 4) * n)
-    if not off * UP < shift * (1 - 4 * U):
-        raise Refused("a matrix is not proved to be definite")
+    off = frobenius(A - L @ L.T) + slack + gamma(n + 4) * (frobenius(L) ** 2 + frobenius(A) + (shift + 4) * n)
+    require(off * UP < shift * (1 - 4 * U), "a matrix is not proved to be definite")
     return Definite(L, scale, float((shift - off * UP) * (1 - 4 * U)))

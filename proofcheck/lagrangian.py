@@ -13,12 +13,12 @@ F := L(ṽ) - ½g·Q⁻¹g, g = Qṽ + q, for any ṽ. F ≥ ½R² proves that t
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from proofcheck.balls import UP, Array, Ball, Definite, Refused, ball, definite, joined, lengths
+from proofcheck.balls import UP, Array, Ball, Definite, ball, definite, joined, lengths, require
 from proofcheck.network import Intervals, Network
 
 FREE, ON, OFF, LINE = range(4)
@@ -60,15 +60,14 @@ class Margin:
         last, kinds, (low, high) = self.network.parts[-1], step.kinds, map(np.isfinite, known)
         on, off, line, other = kinds == ON, kinds == OFF, kinds[last] == LINE, (kinds != FREE) & (step.tau != 0)
         good = all(np.isfinite(each).all() for each in step) and (len(self.box) or not step.walls.any())
-        if not (good and all(np.all(each >= 0) for each in (*step[1:3], *step[4:6], step.mu))):
-            raise Refused("a multiplier has the wrong sign, or is no number")
-        if not ((kinds >= FREE).all() and (known.low[on] >= 0).all() and (known.high[off] <= 0).all()):
-            raise Refused("a neuron is said to be on or off, and nothing proves it")
-        if not (low[(step.tau != 0) | (step.nu < 0)].all() and high[(step.rho != 0) | (step.nu > 0) | other].all()):
-            raise Refused("an interval is used that nothing proves")
+        signs = all(np.all(each >= 0) for each in (*step[1:3], *step[4:6], step.mu))
+        require(good and signs, "a multiplier has the wrong sign, or is no number")
+        proved = (kinds >= FREE).all() and (known.low[on] >= 0).all() and (known.high[off] <= 0).all()
+        require(proved, "a neuron is said to be on or off, and nothing proves it")
+        ends = low[(step.tau != 0) | (step.nu < 0)].all() and high[(step.rho != 0) | (step.nu > 0) | other].all()
+        require(ends, "an interval is used that nothing proves")
         lines = (kinds[: last.start] < LINE).all() and (kinds <= LINE).all() and (step.beta[last][line] <= 1).all()
-        if not (lines and (self.c.mid[line] >= 0).all()):
-            raise Refused("a line lies above its neuron")
+        require(lines and (self.c.mid[line] >= 0).all(), "a line lies above its neuron")
 
     def coefficients(self, step: Step, known: Intervals) -> tuple[Ball, Ball, Ball]:
         """L = ½‖δ‖² + Σ τz² + b_z·z + Σ_FREE [λh² + (ρ-λ-τ)hz + b_h·h] + constant: b_z, b_h and the constant."""
@@ -100,7 +99,7 @@ class Margin:
     def dense(self, step: Step, known: Intervals) -> tuple[tuple[Definite, Ball, Ball, Ball], Ball, Ball]:
         """Any step: L with the rows A and the offsets of all z = Av + offsets."""
         b_z, b_h, constant = self.coefficients(step, known)
-        free, (A, z), E = step.kinds == FREE, self._forms(step), self.network.frame.E
+        free, (A, z), E = step.kinds == FREE, self._forms(step), self.network.frame[1]
         p, n, (lam, rho, tau) = len(E.mid), int(free.sum()), map(ball, step[3:6])
         mixed, corner = (Ball(*np.zeros((2, p + n, p + n))) for _ in range(2))
         product, bent = A[free] * (rho - lam - tau)[free][:, None], step.tau != 0
@@ -113,15 +112,14 @@ class Margin:
 
     def _forms(self, step: Step) -> tuple[Ball, Ball]:
         """With columns for ε, for the FREE neurons in their order, and for 1."""
-        net, free, p = self.network, step.kinds == FREE, len(self.network.frame.E.mid)
-        place, wide, rows = p, p + int(free.sum()) + 1, []
+        net, free, p = self.network, step.kinds == FREE, len(self.network.frame[1].mid)
+        wide, columns, rows = p + int(free.sum()) + 1, p - 1 + np.cumsum(free), []
         H, one = ball(np.eye(p, wide)), ball(np.eye(1, wide, wide - 1))
         for k, part in enumerate(net.parts):
-            W = ball(net.weights[k]) if k else net.frame.Z
+            W = ball(net.weights[k]) if k else net.frame[0]
             rows.append(joined([W.T, self.z[part][None]]).T @ joined([H, one]))
             H, own = rows[-1] * (step.kinds[part] == ON)[:, None], np.flatnonzero(free[part])
-            H.mid[own, place + np.arange(len(own))] = 1
-            place += len(own)
+            H.mid[own, columns[part][own]] = 1
         return joined(rows)[:, :-1], joined(rows)[:, -1]
 
     def after(self, step: Step, known: Intervals, narrow: bool) -> Intervals | None:
@@ -132,16 +130,15 @@ class Margin:
         else:
             (proof, *quadratic), A, offsets = self.dense(step, known)
         floor, v, rest = proof.floor(*quadratic)
-        if floor >= self.enough:
+        if floor >= self.enough():
             return None
-        if not (narrow and floor > -np.inf):
-            raise Refused("a step proves less than the radius")
-        reach = float(np.sqrt((ball(self.enough) - floor).high() * 2) * UP + rest) * UP
-        low, high = _shadows(proof, A, A @ v + offsets, reach, v, step.kinds == FREE, known)
-        return None if (low > high).any() else Intervals(low, high)
+        require(narrow and floor > -np.inf, "a step proves less than the radius")
+        reach = float(np.sqrt((ball(self.enough()) - floor).high() * 2) * UP + rest) * UP
+        part = _shadows(proof, A, A @ v + offsets, reach, v, step.kinds == FREE, known)
+        return None if (part.low > part.high).any() else part
 
-    @property
     def enough(self) -> float:
+        """½R² or a little more."""
         return float((ball(self.radius) * self.radius * 0.5).high())
 
 
@@ -159,9 +156,7 @@ def _chained(net: Network, lam: Array) -> tuple[Definite, Ball]:
     return definite(Q), Q
 
 
-def _shadows(
-    proof: Definite, A: Ball, z: Ball, reach: float, v: Array, free: NDArray[np.bool_], known: Intervals
-) -> tuple[Array, Array]:
+def _shadows(proof: Definite, A: Ball, z: Ball, reach: float, v: Array, free: Any, known: Intervals) -> Intervals:
     """What ‖v - ṽ‖_Q ≤ reach leaves of all z = Av + offsets, which are given at ṽ. At a flip a FREE neuron is on one of
     two rays, on which m = h - z or m = h is 0: z is z + θm there, for any θ. (NaN says nothing: fmax and fmin skip it.)
     """
@@ -185,4 +180,4 @@ def _shadows(
     on_low, on_high = ray(h - z_f, ball(H) - W_f, r_H + r_f, np.fmax(low[free], 0), high[free])
     off_low, off_high = ray(h, ball(H), r_H, low[free], np.fmin(high[free], 0))
     low[free], high[free] = np.where(off_low > off_high, on_low, off_low), np.where(on_low > on_high, off_high, on_high)
-    return low, high
+    return Intervals(low, high)

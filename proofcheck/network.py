@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from proofcheck.balls import Array, Ball, ball, joined, lengths, total
+from proofcheck.balls import Array, Ball, ball, frobenius, joined, lengths
 
 
 class Intervals(NamedTuple):
@@ -24,13 +24,6 @@ class Intervals(NamedTuple):
         return part if part.low[neuron] <= part.high[neuron] else None
 
 
-class Frame(NamedTuple):
-    """Coordinates ε of δ: W_1 δ = Zε and ‖δ‖² ≥ ε·Eε."""
-
-    Z: Ball
-    E: Ball
-
-
 @dataclass(frozen=True, eq=False)
 class Network:
     """(weights, bias) of every layer."""
@@ -41,27 +34,26 @@ class Network:
     @cached_property
     def parts(self) -> list[slice]:
         """Where each hidden layer is in a list of all hidden neurons."""
-        ends = np.cumsum([0, *map(len, self.biases[:-1])]).tolist()
-        return [slice(*pair) for pair in pairwise(ends)]
+        return [slice(*pair) for pair in pairwise(np.cumsum([0, *map(len, self.biases[:-1])]).tolist())]
 
-    @property
     def parameters(self) -> list[Array]:
         return [each for pair in zip(self.weights, self.biases, strict=True) for each in pair]
 
     @cached_property
-    def frame(self) -> Frame:
-        """δ itself, or fewer coordinates: δ = W_1ᵀTε + a rest that W_1 maps to 0, with any regular T. This one makes E
-        about I; it is triangular, and regular if no 0 is on its diagonal.
+    def frame(self) -> tuple[Ball, Ball]:
+        """Z and E of coordinates ε of δ with W_1 δ = Zε and ‖δ‖² ≥ ε·Eε: δ itself, or fewer. For those,
+        δ = W_1ᵀTε + a rest that W_1 maps to 0, with any regular T. This one makes E about I; it is triangular, and
+        regular if no 0 is on its diagonal.
         """
         W, (m, d) = self.weights[0], self.weights[0].shape
         R = np.asarray(np.linalg.qr(W.T, mode="r"), dtype=np.float64)
         if m < d and (abs(R.diagonal()) > 1e-6 * abs(R).max()).all():
             T = np.triu(solve_triangular(R, np.eye(m)))
             Z = (ball(W) @ W.T) @ T
-            E = T.T @ Z
-            if T.diagonal().all() and total((E - np.eye(m)).size()) < 1e-3:
-                return Frame(Z, E)
-        return Frame(ball(W), ball(np.eye(d)))
+            E = ball(T.T) @ Z
+            if T.diagonal().all() and frobenius((E - np.eye(m)).size()) < 1e-3:
+                return Z, E
+        return ball(W), ball(np.eye(d))
 
     def margins(self, y: float) -> list[tuple[Ball, Ball]]:
         """f = c·h_K + c_0 for every rival: below 0 where the example flips to it. A single logit has the sign of y."""
@@ -72,8 +64,7 @@ class Network:
 
     def offsets(self, x: Array) -> Ball:
         """z of all hidden neurons where δ = 0 in the first layer, and where h = 0 in the layer before any other."""
-        first = ball(self.weights[0]) @ x + self.biases[0]
-        return joined([first, *map(ball, self.biases[1:-1])])
+        return joined([ball(self.weights[0]) @ x + self.biases[0], *map(ball, self.biases[1:-1])])
 
     def first_intervals(self, z: Ball, radius: float) -> Intervals:
         """z_1 is within ‖w‖·radius of its value at the example; nothing is known yet of other layers."""

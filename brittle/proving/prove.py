@@ -25,7 +25,7 @@ from brittle.settings import Data
 from proofcheck.balls import Ball, Definite, Refused
 from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Network as Checked
-from proofcheck.proof import CLOSE, MULTIPLIERS, BadInput, digest, read_data, read_network
+from proofcheck.proof import CLOSE, MULTIPLIERS, digest, read_data, read_network
 from proofcheck.proof import Proof as WrittenProof
 
 SHARES = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4, 1 - 1e-3, 0.99, 0.95, 0.8, 0.5, 0.25)  # of a radius, until one is proved
@@ -71,7 +71,7 @@ class Proof:
         """As docs/proofs.md describes them."""
         rows = list(self.rows)
         found = {
-            "network": np.frombuffer(digest(self.network.parameters), dtype=np.uint8),
+            "network": np.frombuffer(digest(self.network.parameters()), dtype=np.uint8),
             "data": np.frombuffer(digest([self.X[rows], self.y[rows]]), dtype=np.uint8),
             **self._claims(),
         }
@@ -224,7 +224,7 @@ class _Prover:
             for step in (rivals.first, rivals.better):
                 proof, *quadratic = margin.chain(step(rival), known)
                 floor = proof.floor(*quadratic)[0]
-                if floor >= margin.enough:
+                if floor >= margin.enough():
                     break
             radius = min(radius, float(np.sqrt(max(2 * floor, 0.0))) * (1 - 1e-12))
         return radius
@@ -261,8 +261,8 @@ def _is_network(proof: Proof, path: Path | None) -> bool:
     if path is None:
         return False
     try:
-        return digest(read_network(path).parameters) == digest(proof.network.parameters)
-    except (BadInput, KeyError, ValueError, IndexError, TypeError):
+        return digest(read_network(path).parameters()) == digest(proof.network.parameters())
+    except (Refused, KeyError, ValueError, IndexError, TypeError):
         return False
 
 
@@ -273,7 +273,7 @@ def _is_data(proof: Proof, path: Path | None) -> bool:
     try:
         X, y = read_data(path, proof.network)
         return max(rows, default=0) < len(X) and digest([X[rows], y[rows]]) == digest([proof.X[rows], proof.y[rows]])
-    except (BadInput, KeyError, ValueError, IndexError, TypeError):
+    except (Refused, KeyError, ValueError, IndexError, TypeError):
         return False
 
 

@@ -112,7 +112,7 @@ def test_numbers_in_another_order_or_type_are_the_same_numbers(claims, path):
 
 
 @pytest.mark.parametrize(
-    "name, values",
+    ("name", "values"),
     [
         ("kinds", np.zeros((0, 12), dtype=np.int8)),
         ("kinds", np.zeros((3, 5), dtype=np.int8)),
@@ -136,11 +136,10 @@ def test_arrays_of_the_wrong_shape_or_type_are_refused(claims, path, name, value
 
 def test_a_file_that_unpacks_to_more_than_the_limit_is_not_unpacked(claims, path):
     claim = claims[0]
-    accepted(claim.arrays, claim, path)
+    accepted({name: values for name, values in claim.arrays.items() if name != "tau"}, claim, path)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("alpha.npy", _header((HUGE // 8,)))
-        info = archive.getinfo("alpha.npy")
-        info.file_size = HUGE  # what the directory says
+        archive.writestr("tau.npy", _header((HUGE // 8,)))
+        archive.getinfo("tau.npy").file_size = HUGE  # what the directory says
     assert refused(run(path, claim.network, claim.data))
 
 

@@ -24,10 +24,17 @@ def lines_of_code(text):
     silent = set()
     for node in ast.walk(ast.parse(text)):
         body = getattr(node, "body", None)
-        if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
+        if (
+            isinstance(body, list)
+            and body
+            and isinstance(body[0], ast.Expr)
+            and isinstance(body[0].value, ast.Constant)
+        ):
             silent |= set(range(body[0].lineno, (body[0].end_lineno or 0) + 1))
     lines = enumerate(text.splitlines(), start=1)
-    return sum(bool(line.strip()) and not line.strip().startswith("#") and number not in silent for number, line in lines)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in silent for number, line in lines
+    )
 
 
 def test_it_is_short():

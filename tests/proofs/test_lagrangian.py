@@ -1,12 +1,13 @@
 """The Lagrangian of the checker against its definition in fractions, and what it says of flips against flips."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from proofcheck.balls import ball
-from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
+from proofcheck.lagrangian import FREE, LINE, ON, Margin, Step
 from proofcheck.network import Intervals, Network
 
 ZERO = Fraction(0)
@@ -17,7 +18,7 @@ def exact(values):
 
 
 def network(rng, shape=(3, 4, 3, 2)):
-    pairs = list(zip(shape[:-1], shape[1:], strict=True))
+    pairs = list(pairwise(shape))
     return Network([rng.normal(size=(m, d)) for d, m in pairs], [0.3 * rng.normal(size=m) for _, m in pairs])
 
 
@@ -80,7 +81,7 @@ def test_the_quadratic_is_the_lagrangian(seed):
     (_, Q, q, constant), A, offsets = margin.dense(step, known)
     delta, h = rng.normal(size=3), rng.normal(size=int((kinds == FREE).sum()))
     v = np.append(delta, h)
-    value = constant + v @ (Q @ v) * 0.5 + v @ q
+    value = constant + ball(v) @ (Q @ v) * 0.5 + ball(v) @ q
     truth = by_definition(net, margin, step, known, delta, h)
     assert abs(Fraction(float(value.mid)) - truth) <= Fraction(float(value.rad))
     assert value.rad < 1e-9
