@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # The real data sets that some tests use; those tests skip with a reason where the folder is absent.
 export BRITTLE_DATA ?= $(abspath ../shared/data)
 
-.PHONY: setup demo browser test test-processors lint types fuzz clean
+.PHONY: setup demo docs gallery coverage dist browser test test-processors lint types fuzz fuzz-short clean
 
 setup: $(READY)
 
@@ -14,12 +14,26 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "brittle needs Python 3.11 or newer, found " + sys.version.split()[0])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,peers,onnx,tables,images,cluster]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,docs,peers,onnx,tables,images,cluster,explore]'
 	touch $(READY)
 
 demo: setup
 	mkdir -p out
 	$(BIN)/brittle audit --test --budget 60 --examples 100 --report out/demo.html --pictures out/demo --json out/demo.json
+
+# The documentation as pages in out/site; any warning is an error. Nothing is fetched, when it is built or when it is read.
+docs: setup
+	$(BIN)/python -m tools.generated
+	$(BIN)/python -m zensical build --clean --strict
+
+# The pictures of docs/gallery.md and the notebook's page, made anew.
+gallery: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.gallery
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.notebook
+
+# Wheel and source, as they are published.
+dist: setup
+	$(BIN)/python -m build --no-isolation --outdir out/dist
 
 # A real browser, for the tests of the report; they skip with a reason where it is absent.
 browser:
@@ -28,6 +42,7 @@ browser:
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python -m deptry .
 
 types: setup
 	$(BIN)/mypy
@@ -38,6 +53,9 @@ WORKERS := -n 3 --dist worksteal
 test: lint types
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS)
 
+coverage: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term --cov-report=html:out/coverage
+
 # The suite as other processors would run it: other vector units and other numbers of threads round differently.
 PROCESSORS := MKL_CBWR=COMPATIBLE MKL_CBWR=AVX2 ATEN_CPU_CAPABILITY=default ATEN_CPU_CAPABILITY=avx2 \
               OMP_NUM_THREADS=1 OMP_NUM_THREADS=2
@@ -47,8 +65,13 @@ test-processors: setup
 	    env OMP_NUM_THREADS=1 $$processor $(BIN)/python -m pytest $(WORKERS) || exit 1; \
 	done
 
+# A hundred thousand cases in chunks: what FUZZ holds is not done again, so that it may be interrupted at any time.
+FUZZ ?= out/fuzz
 fuzz: setup
-	$(BIN)/python -m benchmarks.fuzz
+	$(BIN)/python -m benchmarks.fuzz --preset weekly --keep $(FUZZ)
+
+fuzz-short: setup
+	$(BIN)/python -m benchmarks.fuzz --preset two-minutes --keep $(FUZZ)
 
 clean:
 	rm -rf $(VENV) out build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

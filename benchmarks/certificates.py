@@ -40,7 +40,7 @@ class SdpCrown(Certificate):
     best κ is found by golden section, the multipliers by the same solver; rounding is not paid for.
     """
 
-    method: ClassVar[str] = "SDP-CROWN"
+    name: ClassVar[str] = "SDP-CROWN"
 
     evaluations: int = 14
 

@@ -94,7 +94,7 @@ CASES = {
     "Sphere, d = n = 100": Case(sphere, "train share", 0.70),
     "Clusters, d = 200, k = 10": Case(clusters, "train share", 0.70),
     "Subspace, 28 of 784": Case(subspace, "train share", 0.60),
-    "MNIST 784-100-100-10": Case(mnist_deep, "factor of the test median", 2.0),
+    "MNIST 784-100-100-10": Case(mnist_deep, "factor of the attacked test median", 2.0),
 }
 LOST = 0.01  # of held-out accuracy, at most
 
@@ -173,7 +173,8 @@ def words(name: str, method: str, before: dict[str, float], after: dict[str, flo
 def verdict(name: str, before: dict[str, float], after: dict[str, float]) -> str:
     """Whether maximum-radius is as good as asked for."""
     asked = CASES[name]
-    value = after[asked.measure] if asked.measure in after else after["test median"] / before["test median"]
+    what = "test attacked" if "attacked" in asked.measure else "test median"
+    value = after[asked.measure] if asked.measure in after else after[what] / before[what]
     lost = before.get("test accuracy", 1.0) - after.get("test accuracy", 1.0)
     word = "reached" if value >= asked.least and lost <= LOST else "missed"
     return f"{name}: {asked.measure} {value:.2f} (at least {asked.least:.2f}), accuracy lost {lost:.1%}: {word}"

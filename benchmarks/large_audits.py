@@ -44,7 +44,7 @@ def trained(make: Callable[[], nn.Module], data: Data, epochs: int) -> nn.Module
     network, X = make(), data.X.float().reshape(-1, 3, 32, 32)
     adam = torch.optim.Adam(network.parameters(), RATE)
     for _ in range(epochs):
-        for rows in torch.randperm(len(X)).split(BATCH):
+        for rows in torch.split(torch.randperm(len(X)), BATCH):
             adam.zero_grad()
             nn.functional.cross_entropy(network(X[rows]), data.y[rows]).backward()  # type: ignore[no-untyped-call]
             adam.step()

@@ -14,7 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ import torch
 from benchmarks.robust_training import RobustTraining
 from benchmarks.verdicts import judged
 from brittle.attacks import PGD
+from brittle.common.errors import require
 from brittle.common.files import write_json
 from brittle.common.progress import Progress
 from brittle.common.threads import one_thread
@@ -32,6 +33,8 @@ from brittle.networks import Network, load_network, save_network
 from brittle.settings import Cifar10, Data, Mnist
 
 HELD_OUT = 2000
+NETWORK_FILES = (".pt", ".safetensors")
+SIZES = ("width", "components", "epochs", "steps", "seed")  # of the training that options may change
 
 
 @dataclass(frozen=True)
@@ -50,14 +53,14 @@ PROBLEMS = {
         lambda: Mnist().load(),
         (1, 28, 28),
         1.58,
-        RobustTraining(width=2048, components=160, budget=1.75, epochs=16, bend=0.6, steps=3),
+        RobustTraining(width=2048, components=160, budget=1.75, epochs=12, bend=0.6, steps=3),
         "nearest prototypes 73.0, second-order defence 69.8, GloRo 62.8, BCP 47.95",
     ),
     "cifar10": Problem(
         lambda: Cifar10().load(),
         (3, 32, 32),
         36 / 255,
-        RobustTraining(width=2048, components=200, budget=0.17, epochs=8),
+        RobustTraining(width=1024, components=256, budget=0.16, epochs=10, bend=0.6, steps=2),
         "LiResNet 78.1 with further data, GloRo 58.4, BCP 51.3",
     ),
 }
@@ -66,13 +69,13 @@ PROBLEMS = {
 def halves(data: Data) -> tuple[Data, Data]:
     """What is trained on, and what is held out."""
     order = torch.randperm(len(data), generator=torch.Generator().manual_seed(1))
-    held = min(HELD_OUT, len(data) // 5)
-    return tuple(Data(data.X[rows], data.y[rows]) for rows in (order[held:], order[:held]))  # type: ignore[return-value]
+    count = min(HELD_OUT, len(data) // 5)
+    held, inner = torch.split(order, [count, len(data) - count])
+    return Data(data.X[inner], data.y[inner]), Data(data.X[held], data.y[held])
 
 
-def train(problem: Problem, data: Data) -> tuple[Network, dict[str, float]]:
+def train(problem: Problem, inner: Data, held: Data) -> tuple[Network, dict[str, float]]:
     """The network, and what it reaches on held-out pictures."""
-    inner, held = halves(data)
     begun = time.process_time()
     network = problem.training.train(inner, problem.image, _told())
     seconds = time.process_time() - begun
@@ -111,10 +114,14 @@ def table(files: list[Path]) -> str:
 
 
 def _trained(options: argparse.Namespace) -> None:
+    require(options.out.suffix in NETWORK_FILES, f"--out is {options.out}; give it one of {', '.join(NETWORK_FILES)}")
+    require(options.out.parent.is_dir(), f"--out is {options.out}, in a folder that does not exist")
     problem = PROBLEMS[options.problem]
-    network, reached = train(problem, problem.load())
+    given = {name: value for name in SIZES if (value := getattr(options, name)) is not None}
+    problem = replace(problem, training=replace(problem.training, **given))
+    print(f"{options.problem}: {problem.training}", flush=True)
+    network, reached = train(problem, *halves(problem.load()))
     save_network(network, options.out)
-    print(f"{options.problem}: {problem.training}")
     print(f"held-out pictures: accuracy {reached['accuracy']:.2%}, {reached['under attack']:.2%} under attack")
     print(f"{reached['processor']:.0f} processor seconds; {options.out}")
 
@@ -140,7 +147,9 @@ def main() -> None:
     training, proof, shown = (verbs.add_parser(name) for name in ("train", "prove", "table"))
     for verb in (training, proof):
         verb.add_argument("problem", choices=PROBLEMS)
-    training.add_argument("--out", type=Path, required=True)
+    training.add_argument("--out", type=Path, required=True, help="a file for the network: .pt or .safetensors")
+    for name in SIZES:
+        training.add_argument(f"--{name}", type=int, help="other than the recipe's")
     proof.add_argument("--network", type=Path, required=True)
     proof.add_argument("--images", type=int, default=1000, help="the first of the test set")
     proof.add_argument("--keep", type=Path, help="a folder for finished chunks")

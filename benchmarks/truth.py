@@ -40,7 +40,7 @@ BOUNDS: dict[str, tuple[Certificate, Callable[[Problem], bool]]] = {
     "brittle dual": (Dual(), lambda problem: True),
     "CROWN (own relaxation)": (Relaxation(), lambda problem: True),
     "SDP-CROWN's formula": (SdpCrown(), lambda problem: isinstance(problem.network, TwoLayer)),
-    "Lipschitz, local": (Lipschitz(), lambda problem: True),
+    "Lipschitz, local": (Lipschitz(), lambda problem: isinstance(problem.network, TwoLayer)),
     "Lipschitz, spectral (LipNaive)": (Lipschitz(constant="spectral"), lambda problem: True),
 }
 

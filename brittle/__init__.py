@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from brittle.common.errors import InputError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"  # the one place; what is built and installed takes it from here
 ROOMS = (
     "settings",
     "networks",
@@ -18,6 +18,7 @@ ROOMS = (
     "experiments",
     "report",
 )
+BORROWED = {"audit": "auditing", "citation": "theorems", "plot": "report"}  # from these rooms
 __all__ = ["InputError", "__version__"]
 
 if TYPE_CHECKING:
@@ -33,16 +34,18 @@ if TYPE_CHECKING:
     from brittle import theorems as theorems
     from brittle import training as training
     from brittle.auditing import audit as audit
+    from brittle.report import plot as plot
+    from brittle.theorems import citation as citation
 else:
 
     def __getattr__(name: str) -> object:
         """A folder is imported when it is first named, so that `import brittle` costs nothing."""
         if name in (*ROOMS, "testing"):
             return import_module(f"brittle.{name}")
-        if name == "audit":
-            return import_module("brittle.auditing").audit
+        if name in BORROWED:
+            return getattr(import_module(f"brittle.{BORROWED[name]}"), name)
         raise AttributeError(f"module 'brittle' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *ROOMS, "audit", "testing"])
+    return sorted([*__all__, *ROOMS, *BORROWED, "testing"])

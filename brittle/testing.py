@@ -30,6 +30,14 @@ def assert_robust(
     `certificates.Exact` for up to ten seconds an example unless another one is given. An AssertionError says how many
     examples hold, how many are broken, with the flips that were found, and how many are open, which no proof and no
     flip decides. Returns what was found.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> robust = bt.networks.nearly_orthogonal(data.X, data.y).network
+        >>> found = bt.testing.assert_robust(robust, data, None, radius=1.0)
+        >>> bool((found.lower >= 1.0).all())
+        True
     """
     require_positive("radius", radius)
     require_between("share", share, 0.0, 1.0)

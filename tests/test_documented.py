@@ -17,7 +17,7 @@ import brittle
 from brittle.common.parts import KEY
 
 THOROUGH = ("theorems",)
-ROOMS = ("geometry", *brittle.ROOMS)
+ROOMS = ("geometry", *brittle.ROOMS, "report.plot", "testing")
 
 
 def exported(room: str) -> Iterator[tuple[str, Any]]:

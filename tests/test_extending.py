@@ -11,15 +11,16 @@ import pytest
 from brittle.cli import main
 from brittle.common import plugins
 from brittle.networks import load_network
+from tools.pages import blocks
 
 PAGE = (Path(__file__).parent.parent / "docs" / "extending.md").read_text()
 
 
 def test_the_examples_of_the_page_run(tmp_path, monkeypatch, capsys):
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(blocks) == 6
+    code = [block.text for block in blocks(PAGE) if block.language == "python"]
+    assert len(code) == 6
     file = tmp_path / "strangers_parts.py"
-    file.write_text("\n\n".join(blocks))
+    file.write_text("\n\n".join(code))
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module("strangers_parts")
     capsys.readouterr()

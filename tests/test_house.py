@@ -17,10 +17,12 @@ ORDER = [
     "margin",
     "certificates",
     "truth",
+    "proving",
     "theorems",
     "auditing",
     "experiments",
     "report",
+    "explorer",
     "cli",
 ]
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -1,39 +1,49 @@
-"""python -m benchmarks.fuzz [CASES] [SEED]; a case is one network with one example. Exit code 1 on any violation."""
+"""No attack, no enumeration and no rational arithmetic may land below a certificate: random networks by the thousand.
 
+python -m benchmarks.fuzz [CASES] [SEED] [--preset two-minutes|weekly] [--keep DIR] [--only PART] [--json FILE]; a case
+is one network with one example. Chunks that are kept in the folder are not done again, unless the code of certificates
+has changed. JOBS processes. Exit code 1 on any violation.
+"""
+
+import argparse
 import os
 import sys
 import time
 from collections import Counter
+from pathlib import Path
+from typing import Any
 
-from benchmarks.fuzz import confirm, run, run_deep, run_far
 from benchmarks.fuzz.ordinary import METHODS, Tally
+from benchmarks.fuzz.run import run
+from brittle.common.files import write_json
 
-FAR = 4  # one case of so many is at far scales
-DEEP = 200  # and one of so many is a deep network whose regions are enumerated
+PRESETS = {"two-minutes": 4_000, "weekly": 100_000}
 
 
 def main() -> int:
-    cases = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    started = time.perf_counter()
-    jobs = int(os.environ.get("JOBS", os.cpu_count() or 1))
-    far = run_far(cases // FAR, seed, jobs)
-    deep = run_deep(cases // DEEP, seed, jobs)
-    total = run(cases - cases // FAR, seed, jobs)
-    print(f"{total.cases} cases, {total.right} rightly classified, {time.perf_counter() - started:.0f} s")
-    _print_ordinary(total)
-    shown = ", ".join(f"{count} {outcome}" for outcome, count in far.outcomes.most_common())
-    print(f"far scales: {far.cases} cases, two methods each: {shown}")
-    shown = ", ".join(f"{count} {outcome}" for outcome, count in deep.outcomes.most_common())
-    print(f"deep networks against enumeration: {deep.cases} cases: {shown}")
-    outcomes = Counter(confirm(seed) for seed in range(1000))
-    print("rational arithmetic:", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
-    violations = total.violations + far.violations + deep.violations
-    print(f"violations: {len(violations)}", *violations[:20], sep="\n")
-    return 1 if violations or outcomes["refuted"] else 0
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("cases", type=int, nargs="?")
+    parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--preset", choices=PRESETS, default="weekly")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    cases = options.cases or PRESETS[options.preset]
+    started, jobs = time.perf_counter(), int(os.environ.get("JOBS", os.cpu_count() or 1))
+    totals = run(cases, options.seed, jobs, options.keep, options.only)
+    for name, tally in totals.items():
+        SHOWN[name](tally)
+    violations = [each for tally in totals.values() for each in tally.violations]
+    print(f"{cases} cases asked for, {time.perf_counter() - started:.0f} s; violations: {len(violations)}")
+    print(*violations[:20], sep="\n", end="\n" if violations else "")
+    if options.json is not None:
+        write_json(options.json, {name: vars(tally) for name, tally in totals.items()})
+    return 1 if violations else 0
 
 
-def _print_ordinary(total: Tally) -> None:
+def _show_ordinary(total: Tally) -> None:
+    print(f"two layers: {total.cases} cases, {total.right} rightly classified")
     for name in METHODS:
         if total.asked[name]:
             share = total.zero[name] / total.asked[name]
@@ -42,6 +52,31 @@ def _print_ordinary(total: Tally) -> None:
     print(f"brute force: {total.brute} compared, largest disagreement {total.worst:.1e}; ", end="")
     print(f"{total.touching} margins that reach 0 and never go below it")
 
+
+def _show_layered(total: Any) -> None:
+    print(f"any depth: {sum(total.cases.values())} cases: {_counted(total.cases)}")
+    print(f"  {_counted(total.outcomes)}")
+    if total.closed:
+        print(
+            f"  {total.closed} closed; the radius less what is proved, on average {total.lost / total.closed:.1e} of it"
+        )
+
+
+def _show_counted(words: str) -> Any:
+    return lambda total: print(f"{words}: {total.cases} cases: {_counted(total.outcomes)}")
+
+
+def _counted(outcomes: Counter[str]) -> str:
+    return ", ".join(f"{count} {outcome}" for outcome, count in sorted(outcomes.items()))
+
+
+SHOWN = {
+    "ordinary": _show_ordinary,
+    "far": _show_counted("two layers at far scales, two methods each"),
+    "deep": _show_counted("degenerate deep networks against enumeration"),
+    "layered": _show_layered,
+    "rational": _show_counted("rational arithmetic"),
+}
 
 if __name__ == "__main__":
     sys.exit(main())

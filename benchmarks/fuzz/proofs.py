@@ -1,5 +1,8 @@
 """What rational arithmetic says of dual bounds, of the signs they settle, and of the bounds after that."""
 
+from collections import Counter
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
@@ -11,6 +14,25 @@ from brittle.certificates.scales import Array
 from brittle.certificates.settled_signs import settled_signs, trim
 from brittle.networks import TwoLayer
 from tests.certificates.reference import Margin, Proof, neurons
+
+
+@dataclass
+class ProofTally:
+    """What rational arithmetic said, and what it refuted."""
+
+    cases: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, other: "ProofTally") -> None:
+        self.cases += other.cases
+        self.outcomes += other.outcomes
+        self.violations += other.violations
+
+
+def examine(seed: int) -> ProofTally:
+    outcome = confirm(seed)
+    return ProofTally(1, Counter([outcome]), [f"seed {seed}: refuted"] if outcome == "refuted" else [])
 
 
 def confirm(seed: int) -> str:

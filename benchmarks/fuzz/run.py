@@ -1,44 +1,112 @@
-"""Many cases in turn, or in several processes."""
+"""Many cases in turn or in several processes, a chunk at a time: what a folder keeps is not done again."""
 
+import json
+from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from typing import TypeVar
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 
-from benchmarks.fuzz import deep, far, ordinary
+from benchmarks.fuzz import deep, far, layered, ordinary, proofs
+from brittle.common.files import write_json
+from brittle.common.threads import one_thread
+from brittle.experiments.code import code_hash
 
-Tally = TypeVar("Tally")
-
-
-def run(cases: int, seed: int = 0, jobs: int = 1) -> ordinary.Tally:
-    """Ordinary networks, at least so many cases."""
-    total = ordinary.Tally()
-    for tally in _examined(ordinary.examine, -(-cases // ordinary.POINTS), seed, jobs):
-        total.add(tally)
-    return total
+SEEDS = 20  # in a chunk
 
 
-def run_far(cases: int, seed: int = 0, jobs: int = 1) -> far.FarTally:
-    """Networks at far scales, at least so many cases."""
-    total = far.FarTally()
-    for tally in _examined(far.examine, -(-cases // (far.POINTS * far.NETWORKS)), seed, jobs):
-        total.add(tally)
-    return total
+class Tally(Protocol):
+    """What cases add up to."""
+
+    violations: list[str]
+
+    def add(self, other: Any) -> None: ...
 
 
-def run_deep(cases: int, seed: int = 0, jobs: int = 1) -> deep.DeepTally:
-    """Small deep networks against the enumeration of their regions, at least so many cases."""
-    total = deep.DeepTally()
-    for each in _examined(deep.examine, -(-cases // deep.POINTS), seed, jobs):
-        total.add(each)
-    return total
+@dataclass(frozen=True)
+class Part:
+    """A kind of cases: `examine` looks at those of a seed, `cases` of them, one in `share` of all cases asked for."""
+
+    name: str
+    examine: Callable[[int], Any]
+    tally: type[Any]
+    cases: int
+    share: float
 
 
-def _examined(examine: Callable[[int], Tally], batches: int, seed: int, jobs: int) -> Iterator[Tally]:
-    seeds = range(seed * 10**7, seed * 10**7 + batches)
+PARTS = (
+    Part("ordinary", ordinary.examine, ordinary.Tally, ordinary.POINTS, 0.7),
+    Part("far", far.examine, far.FarTally, far.POINTS * far.NETWORKS, 0.235),
+    Part("deep", deep.examine, deep.DeepTally, deep.POINTS, 0.005),
+    Part("layered", layered.examine, layered.LayeredTally, layered.POINTS, 0.05),
+    Part("rational", proofs.examine, proofs.ProofTally, 1, 0.01),
+)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some seeds of one part; its file is named by them and by the code that they judge."""
+
+    part: int
+    first: int
+    count: int
+
+    def __call__(self) -> Any:
+        part, total = PARTS[self.part], PARTS[self.part].tally()
+        with one_thread():
+            for seed in range(self.first, self.first + self.count):
+                total.add(part.examine(seed))
+        return total
+
+    @property
+    def file(self) -> str:
+        code = code_hash("brittle.certificates.exact")
+        return f"{PARTS[self.part].name}-{self.first}-{self.count}-{code}.json"
+
+
+def run(cases: int, seed: int = 0, jobs: int = 1, keep: Path | None = None, only: str = "") -> dict[str, Any]:
+    """The tallies of all parts, of at least so many cases together."""
+    totals = {part.name: part.tally() for part in PARTS if only in part.name}
+    for chunk, tally in _done(_chunks(cases, seed, only), jobs, keep):
+        totals[PARTS[chunk.part].name].add(tally)
+    return totals
+
+
+def _chunks(cases: int, seed: int, only: str) -> list[Chunk]:
+    found = []
+    for place, part in enumerate(PARTS):
+        wanted = max(1, -(-int(part.share * cases) // part.cases)) if only in part.name else 0
+        for start in range(0, wanted, SEEDS):
+            found.append(Chunk(place, seed * 10**7 + start, min(SEEDS, wanted - start)))
+    return found
+
+
+def _done(chunks: list[Chunk], jobs: int, keep: Path | None) -> Iterator[tuple[Chunk, Any]]:
+    known = {chunk: keep / chunk.file for chunk in chunks if keep is not None and (keep / chunk.file).exists()}
+    for chunk, path in known.items():
+        yield chunk, _read(PARTS[chunk.part].tally, json.loads(path.read_text()))
+    for chunk, tally in _worked([chunk for chunk in chunks if chunk not in known], jobs):
+        if keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            write_json(keep / chunk.file, asdict(tally))
+        yield chunk, tally
+
+
+def _worked(chunks: list[Chunk], jobs: int) -> Iterator[tuple[Chunk, Any]]:
     if jobs == 1:
-        yield from map(examine, seeds)
+        yield from ((chunk, chunk()) for chunk in chunks)
         return
     with ProcessPoolExecutor(jobs, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        yield from pool.map(examine, seeds, chunksize=10)
+        waiting = {pool.submit(chunk): chunk for chunk in chunks}
+        for each in as_completed(waiting):
+            yield waiting[each], each.result()
+
+
+def _read(kind: type[Any], content: dict[str, Any]) -> Any:
+    """A tally from its JSON."""
+    empty = kind()
+    counted = {each.name for each in fields(kind) if isinstance(getattr(empty, each.name), Counter)}
+    return kind(**{name: Counter(value) if name in counted else value for name, value in content.items()})

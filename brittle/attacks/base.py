@@ -28,6 +28,13 @@ class AttackResult(Result):
     direction (n, dim) unit vectors that were tried, zero where there was none; raw (n, dim) the perturbations before
     they were clipped to the box; clipped (n,) whether the box changed them. A misclassified example has success and
     norm 0; a failure keeps the perturbation that was tried last, or 0.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.Ray().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.success.tolist(), bool((found.perturbations.norm(dim=1) == found.norms).all())
+        ([True, True, True, True], True)
     """
 
     perturbations: Tensor
@@ -56,6 +63,18 @@ class Target:
     """What is attacked: a float64 network at the examples X (n, dim) of data, with labels y.
 
     bounds: the box, where there is one; rng: for every random choice; watch: is told how far the attack is.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> from brittle.common.progress import silent
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> target = bt.attacks.Target(network, data, (-2.0, 2.0), torch.Generator(), silent)
+        >>> [round(margin, 6) for margin in target.margins.tolist()]
+        [1.0, 1.0, 1.0, 1.0]
+        >>> target.clip(torch.full((4, 4), 1.0).double())[0].tolist()
+        [0.0, 1.0, 1.0, 1.0]
     """
 
     network: Network
@@ -103,6 +122,13 @@ class Attempt:
     """perturbations (n, dim): what the attack proposes; direction (n, dim): what it tried, of any length.
 
     further: the other fields of its result, by name.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> attempt = bt.attacks.Attempt(perturbations=torch.zeros(3, 2), direction=torch.ones(3, 2))
+        >>> attempt.further
+        {}
     """
 
     perturbations: Tensor
@@ -111,7 +137,16 @@ class Attempt:
 
 
 class Attack(ABC, Generic[Outcome]):
-    """A way to flip a network. Its fields are its parameters; `run` is its verb."""
+    """A way to flip a network. Its fields are its parameters; `run` is its verb.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> attacks = bt.attacks.GradientStep(), bt.attacks.MinimumNorm()
+        >>> [round(attack.run(network, data).mean_norm, 4) for attack in attacks]
+        [1.118, 1.0]
+    """
 
     name: ClassVar[str]  # what the command line calls it
     result: ClassVar[type[AttackResult]] = AttackResult  # what `run` returns

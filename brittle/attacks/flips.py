@@ -23,6 +23,14 @@ def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit
     """inf {t ≥ 0: margin(x + t u) < 0} for every ray, infinity where there is none up to the limit: (n,).
 
     The margin is zero there, or the example is misclassified and t is 0; `step_past` goes to the flipped side.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> one, W = torch.ones(1), torch.tensor([[1.0], [-1.0]])
+        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2), torch.ones(2), torch.tensor(-1.0))  # |x| - 1
+        >>> bt.attacks.first_flip(absolute, 3 * one[None], one, -one[None]).tolist()
+        [2.0]
     """
     network, X, directions, limits = _checked(network, X, y, directions, limit)
     right = network.margins(X, y) >= 0
@@ -43,7 +51,16 @@ def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tens
 
 
 def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
-    """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one."""
+    """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> one, W = torch.ones(1).double(), torch.tensor([[1.0], [-1.0]])
+        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2), torch.ones(2), torch.tensor(-1.0)).to(one.dtype)
+        >>> bt.attacks.sooner_flip(absolute, 3 * one[None], one, -one[None], 9 * one).tolist()
+        [2.0]
+    """
     if not has_many_pieces(network):
         return first_flip_of_right(network, X, y, directions, limits)
     return _first(network, X, y, directions, limits, _seen_within)
@@ -52,7 +69,17 @@ def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limi
 def flip_intervals(
     network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf
 ) -> Intervals:
-    """{0 ≤ t ≤ limit: margin(x + t u) < 0} for every ray, as open intervals."""
+    """{0 ≤ t ≤ limit: margin(x + t u) < 0} for every ray, as open intervals.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> one, W = torch.ones(1), torch.tensor([[1.0], [-1.0]])
+        >>> absolute = bt.networks.TwoLayer(W, torch.zeros(2), torch.ones(2), torch.tensor(-1.0))  # |x| - 1
+        >>> found = bt.attacks.flip_intervals(absolute, 3 * one[None], one, -one[None])
+        >>> found.start.tolist(), found.stop.tolist()
+        ([2.0], [4.0])
+    """
     network, X, directions, limits = _checked(network, X, y, directions, limit)
     empty = torch.zeros(0, dtype=torch.float64)
     parts = [(empty.long(), empty, empty)]
@@ -70,6 +97,16 @@ def step_past(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips:
     At the flip itself the margin is zero up to rounding, so the step starts at one unit of rounding and doubles, until
     the margin is so far below zero that the rounding of another batch size or processor would not lift it again; where
     it never is, the first size with a negative margin has to do.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> W, v = torch.tensor([[1.0], [-1.0]]).double(), torch.tensor([1.0, -1.0]).double()
+        >>> line = bt.networks.TwoLayer(W, torch.zeros(2).double(), v)  # x itself
+        >>> ray = torch.tensor([[3.0]]).double(), torch.tensor([1.0]).double(), torch.tensor([[-1.0]]).double()
+        >>> size = bt.attacks.step_past(line, *ray, torch.tensor([3.0]).double(), torch.tensor([9.0]).double())
+        >>> 3 < float(size) < 3 + 1e-6
+        True
     """
     sizes, first = torch.where(flips.isfinite(), flips, torch.inf), torch.full_like(flips, torch.inf)
     pending = (sizes.isfinite() & (directions != 0).any(1)).nonzero()[:, 0]

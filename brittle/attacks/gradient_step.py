@@ -16,6 +16,13 @@ class GradientStepResult(AttackResult):
     """step (n,): η, infinite where no step flips; gradient_norms (n,): ‖∇N(x)‖. The norms are |η|·‖∇N(x)‖.
 
     With class numbers N is the margin, the label's logit minus the largest other one.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.GradientStep().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.gradient_norms.shape
+        torch.Size([4])
     """
 
     step: Tensor
@@ -24,7 +31,15 @@ class GradientStepResult(AttackResult):
 
 @dataclass(frozen=True)
 class GradientStep(Attack[GradientStepResult]):
-    """Looks both ways along the gradient, since N need not be monotone there, and takes the nearer flip."""
+    """Looks both ways along the gradient, since N need not be monotone there, and takes the nearer flip.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.GradientStep().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bool(((found.step.abs() * found.gradient_norms - found.norms).abs() < 1e-6).all())
+        True
+    """
 
     name: ClassVar = "gradient-step"
     result: ClassVar[type[AttackResult]] = GradientStepResult

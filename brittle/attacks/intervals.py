@@ -13,6 +13,13 @@ class Intervals(Result):
     """Open intervals of t, sorted by ray and then by start; a ray has any number of them.
 
     rays: how many rays there are; ray (k,) whose interval it is; start, stop (k,).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> both = bt.attacks.Intervals(2, torch.tensor([0, 1]), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 3.0]))
+        >>> both.overlap(), both.share(torch.tensor([0.5, 1.5, 2.5])).tolist()
+        ((2.0, 3.0), [0.0, 0.5, 1.0])
     """
 
     rays: int

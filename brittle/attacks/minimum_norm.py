@@ -28,6 +28,13 @@ class MinimumNormResult(AttackResult):
 
     The region of a two-layer network is every x + δ' with the same concave neurons (y v_j < 0) active as at x + δ;
     that of a deep network is every x + δ' with all neurons as at x + δ. The bound is 0 where none was proved.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.MinimumNorm().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bool((found.bound <= found.norms + 1e-9).all())
+        True
     """
 
     bound: Tensor
@@ -43,6 +50,13 @@ class MinimumNorm(Attack[MinimumNormResult]):
     the boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish,
     which ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have
     many pieces, that is 1e-3 and rays are looked at in a few points.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.MinimumNorm().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> [round(norm, 4) for norm in found.norms.tolist()]
+        [1.0, 1.0, 1.0, 1.0]
     """
 
     name: ClassVar = "minimum-norm"
@@ -94,7 +108,16 @@ class MinimumNorm(Attack[MinimumNormResult]):
 
 
 def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20) -> Tensor:
-    """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer."""
+    """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> far = bt.attacks.GradientStep().run(network, data).perturbations
+        >>> bool((bt.attacks.shortened(network, data, far).norm(dim=1) < far.norm(dim=1)).all())
+        True
+    """
     target = Target(network, data, bounds, Generator(), silent)
     search = Search(target, FREE, torch.inf)
     with torch.no_grad():

@@ -24,6 +24,14 @@ class Foolbox(Attack[AttackResult]):
     """An ℓ2 attack of Foolbox by its class name, with its options; `budget` for those that need one.
 
     Foolbox wants a box: without one it gets the data's range, widened by that range on both sides.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.attacks.Foolbox("DDNAttack", {"steps": 20}).run(network, data, bounds=(-5.0, 5.0))
+        >>> found.rate
+        1.0
     """
 
     name: ClassVar = "foolbox"
@@ -58,7 +66,15 @@ class Foolbox(Attack[AttackResult]):
 
 
 def as_foolbox(network: Network | nn.Module, bounds: Bounds) -> Any:
-    """A foolbox.PyTorchModel of the network in float32; a sign network gets the classes 0 (label -1) and 1."""
+    """A foolbox.PyTorchModel of the network in float32; a sign network gets the classes 0 (label -1) and 1.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> model = bt.attacks.as_foolbox(bt.networks.orthogonal_kkt(data.X, data.y).network, bounds=(-5.0, 5.0))
+        >>> type(model).__name__, model(data.X.float()).argmax(1).tolist()
+        ('PyTorchModel', [1, 1, 0, 0])
+    """
     known = as_network(network)
     inner = known.module().float()
     module = _TwoLogits(inner) if known.classes == 1 else inner
@@ -69,6 +85,15 @@ def from_foolbox(model: Any, shape: tuple[int, ...] = ()) -> Network:
     """The network inside a foolbox.PyTorchModel: `shape` is that of one input; its box is `model.bounds`.
 
     Without preprocessing the module itself is taken, so that layers stay exact.
+
+    Examples:
+        >>> import foolbox
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3)).eval()
+        >>> network = bt.attacks.from_foolbox(foolbox.PyTorchModel(module, bounds=(0, 1)), shape=(2,))
+        >>> network.dim, network.classes
+        (2, 3)
     """
     require(isinstance(model, _foolbox().PyTorchModel), f"{type(model).__name__} is not a foolbox.PyTorchModel")
     module = inspect.getclosurevars(model._model).nonlocals.get("model")

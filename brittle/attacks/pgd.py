@@ -19,7 +19,16 @@ from brittle.networks import Network
 
 @dataclass(frozen=True, eq=False)
 class PGDResult(AttackResult):
-    """budgets (n,): the ball of each example; in a search the smallest that flipped it, infinity where none did."""
+    """budgets (n,): the ball of each example; in a search the smallest that flipped it, infinity where none did.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.attacks.PGD(rounds=6).run(network, data)  # without a budget it looks for the smallest
+        >>> bool((found.norms <= found.budgets + 1e-9).all())
+        True
+    """
 
     budgets: Tensor
 
@@ -30,6 +39,13 @@ class PGD(Attack[PGDResult]):
 
     Gradient and iterate are projected on the subspace. `budget` None searches for the smallest budget of every example
     by `rounds` bisections, cutting each flip to its exact length along its ray.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> bt.attacks.PGD(budget=3.0).run(network, data).rate
+        1.0
     """
 
     name: ClassVar = "pgd"

@@ -19,6 +19,15 @@ class Ray(Attack[AttackResult]):
     """Moves each example along its ray until it flips, no farther than `limit` and the box.
 
     `direction`: (dim,) or (n, dim), scaled to unit length; None for the direction in which the margin falls fastest.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.attacks.Ray(direction=-data.X).run(network, data)  # towards the origin
+        >>> [round(norm, 4) for norm in found.norms.tolist()]
+        [2.0, 2.0, 2.0, 2.0]
     """
 
     name: ClassVar = "ray"

@@ -16,6 +16,13 @@ class Restriction:
     """The span of `basis` (dim, r), or its orthogonal complement where `off`; `basis` None is the whole space.
 
     Columns need not be orthonormal; `pixels` makes one from a mask.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> floor = bt.attacks.Restriction(torch.eye(3)[:, :2])
+        >>> floor.project(torch.tensor([[1.0, 2.0, 3.0]]).double()).tolist()
+        [[1.0, 2.0, 0.0]]
     """
 
     basis: Tensor | None = None
@@ -53,13 +60,29 @@ LIMIT = option("No perturbation longer than this.")
 
 
 def pixels(mask: Tensor) -> Restriction:
-    """Perturbations in the marked features only."""
+    """Perturbations in the marked features only.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> corner = bt.attacks.pixels(torch.tensor([[True, False], [False, False]]))
+        >>> corner.project(torch.ones(1, 4).double()).tolist()
+        [[1.0, 0.0, 0.0, 0.0]]
+    """
     marked = mask.reshape(-1).bool()
     return Restriction(torch.eye(len(marked), dtype=torch.float64)[:, marked])
 
 
 def restriction_for(data: Data, side: str) -> Restriction:
-    """`on` or `off` the subspace that the data are known to lie on, or `free`."""
+    """`on` or `off` the subspace that the data are known to lie on, or `free`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> off = bt.attacks.restriction_for(bt.settings.Line7().sample(), "off")
+        >>> off.project(torch.tensor([[1.0, 1.0]]).double()).abs().max().item() < 1e-12
+        True
+    """
     require(side in ("on", "off", "free"), f"subspace is {side!r}; on, off or free is needed")
     if side == "free":
         return FREE

@@ -26,6 +26,14 @@ class UniversalResult(AttackResult):
     size: the c of `perturbations`, just beyond `smallest`, or where most are flipped if there is no `smallest`;
     z (dim,) unit vector; considered (n,) the examples that are to flip; lower: their largest first flip, a lower
     bound on `smallest`; intervals: where each of them is flipped along its ray.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.Universal().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.curve(torch.tensor([0.0, 10.0])).tolist()
+        [0.0, 1.0]
     """
 
     smallest: float
@@ -48,6 +56,13 @@ class Universal(Attack[UniversalResult]):
     examples with margin up to 1 + margin_slack times the smallest (vardi2022 6: 0.1), None for all that are
     classified rightly. `signed=False` moves every example the same way, x + c·z/‖z‖: with two classes that can flip
     at most one of them once c is large, and with class numbers it is the only kind there is.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.attacks.Universal().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.success.tolist(), round(found.smallest, 4)
+        ([True, True, True, True], 1.0)
     """
 
     name: ClassVar = "universal"
@@ -125,6 +140,17 @@ def _all_beyond(network: Network, X: Tensor, y: Tensor, rays: Tensor, start: flo
 def transfer(
     direction: Tensor, networks: Sequence[Network | nn.Module], data: Data, margin_slack: float | None = None
 ) -> tuple[UniversalResult, ...]:
-    """The same direction against other networks; `curve` of each result tells what a given size does there."""
+    """The same direction against other networks; `curve` of each result tells what a given size does there.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> makers = bt.networks.orthogonal_kkt, bt.networks.nearly_orthogonal
+        >>> networks = [make(data.X, data.y).network for make in makers]
+        >>> z = bt.attacks.Universal().run(networks[0], data).z
+        >>> [each.success.all().item() for each in bt.attacks.transfer(z, networks, data)]
+        [True, True]
+    """
     attack = Universal(direction=direction, margin_slack=margin_slack)
     return tuple(attack.run(network, data) for network in networks)

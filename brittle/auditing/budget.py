@@ -32,6 +32,14 @@ class Budget:
 
     `deadline` is the hard stop, on the clock of `time.process_time`; `spent` is the work that was charged so far, and
     `whole` the budget that this one was granted from, None for the whole itself. The `crew` does what comes in pieces.
+
+    Examples:
+        >>> import brittle as bt
+        >>> whole = bt.auditing.Budget(10.0)
+        >>> part = whole.grant(4.0)
+        >>> part.charge(1.5)
+        >>> whole.left, part.left
+        (8.5, 2.5)
     """
 
     seconds: float

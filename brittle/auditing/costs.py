@@ -7,7 +7,7 @@ budget: a faster machine ends sooner and reaches the same verdict, a slower one 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from brittle.networks import Network, TwoLayer
+from brittle.networks import Convolution, Layered, Network, TwoLayer
 from brittle.settings import Data
 
 RATE = 2e10  # floating-point operations per second in products of matrices
@@ -60,15 +60,32 @@ class Costs:
         return 0.03 + max(2.5e-5 * unknowns**2, 1e-8 * unknowns**3)
 
 
+def judging_work(network: Network, examples: int) -> float:
+    """What one pass of so many examples costs."""
+    return CALL + Costs.of(network).operations * examples / RATE
+
+
 def gradient_work(network: Network, data: Data) -> float:
-    """What one gradient of the loss on all examples costs, in the unit of a budget."""
+    """What one gradient of the loss on all examples costs, in the unit of a budget.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> bt.auditing.gradient_work(bt.networks.orthogonal_kkt(data.X, data.y).network, data) < 0.01  # seconds
+        True
+    """
     return Costs.of(network).gradient(len(data))
 
 
 def operations(network: Network) -> float:
-    """Multiplications and additions of one pass for one example; at least two for every parameter."""
+    """Multiplications and additions of one pass for one example; at least two for every parameter.
+
+    Those of convolutions count twice, because they are half as quick.
+    """
     parameters = sum(array.numel() for array in network.arrays.values())
-    return float(2 * max(network.products, parameters))
+    layers = network.layers if isinstance(network, Layered) else ()
+    again = sum(layer.products for layer in layers if isinstance(layer, Convolution))
+    return float(2 * max(network.products + again, parameters))
 
 
 def spectrum(rows: int, columns: int) -> float:

@@ -16,7 +16,7 @@ from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
 
-SHARE = 0.5  # of the work that a remedy has left when it is made and measured
+SHARE = 0.2  # of the work that a remedy has left when it is made and measured
 FEWEST = 6  # examples, that say something of a median
 
 
@@ -26,6 +26,11 @@ class CurvePoint(Result):
 
     `kappa` is the share of the attainable radius that it was asked for, None before. `accuracy` is on the examples that
     judge the remedy. `radius` and `tenth` are what half and nine tenths of the attacked examples have at least.
+
+    Examples:
+        >>> from brittle.auditing import CurvePoint
+        >>> CurvePoint("way", kappa=0.5, accuracy=0.99, radius=0.7, tenth=0.4).role
+        'way'
     """
 
     role: Literal["before", "way", "after"]
@@ -40,6 +45,12 @@ class Curve(Result):
     """`points` from before, over κ, to after, attacked on the first `examples` of those that were audited.
 
     `kappa` is that of the point on the way that the end was made from.
+
+    Examples:
+        >>> from brittle.auditing import Curve, CurvePoint
+        >>> points = CurvePoint("before", None, 0.99, 0.6, 0.2), CurvePoint("after", 1.0, 0.99, 0.8, 0.5)
+        >>> Curve(examples=100, kappa=0.9, points=points).points[-1].radius
+        0.8
     """
 
     examples: int

@@ -12,6 +12,11 @@ class Forecast(Result):
     """The median radius is expected to change by a factor from `low` to `high`; `found` is what it did.
 
     `found` is None where the remedy was not applied.
+
+    Examples:
+        >>> from brittle.auditing import Forecast
+        >>> Forecast(low=1.0, high=1.5).held_against(1.2).right
+        True
     """
 
     low: float

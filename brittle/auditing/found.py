@@ -38,6 +38,13 @@ class Audit(Result):
     `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are counted in seconds
     of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit where nothing was
     is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> found.reproducible, found.network["kind"]
+        (True, 'two-layer ReLU network')
     """
 
     verdict: str

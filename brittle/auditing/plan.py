@@ -25,6 +25,13 @@ class Plan(Result):
     random sums of them) the data's span is found, `paired` of how many examples the angles are measured. `theorems` and
     `kkt` say whether the theorems and the distance from a KKT point are measured. `remedies` is how many are tried.
     `remedy_work` is what each of them has at least, `proof_work` what certificates have.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> plan = bt.auditing.planned(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=10)
+        >>> plan.examples, plan.theorems
+        (6, True)
     """
 
     budget: float

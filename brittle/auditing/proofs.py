@@ -86,7 +86,15 @@ class Enclosures(NamedTuple):
 
 
 def certifiable(network: Network) -> TypeGuard[Layered]:
-    """Whether an audit can prove radii of this network."""
+    """Whether an audit can prove radii of this network.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> smooth = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        >>> bt.auditing.certifiable(bt.networks.as_network(smooth))
+        False
+    """
     return isinstance(network, Layered)
 
 

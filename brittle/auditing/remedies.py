@@ -54,8 +54,8 @@ class SmallerInitialisation(Remedy):
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         start = divided_start(patient.layered, self.factor, rng)
-        until = (LogLoss(patient.log_loss), *budget.stops(EVALUATIONS * patient.gradient_work))
-        training = Flow(until=until, loss=Logistic()).train(start, patient.data)
+        affordable = budget.stops(EVALUATIONS * patient.gradient_work)  # or refused, before anything is computed
+        training = Flow(until=(LogLoss(patient.log_loss), *affordable), loss=Logistic()).train(start, patient.data)
         budget.charge(training.gradient_evaluations * patient.gradient_work)
         return fitted(patient, training)
 

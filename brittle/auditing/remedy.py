@@ -26,6 +26,14 @@ class Patient:
 
     `frozen` says why it is not to be trained, if it came as a module with frozen parameters, `part` that the data are
     some of those that it was trained on.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> patient = bt.auditing.Patient(network, data, basis=None, radius=1.0)
+        >>> patient.judged_accuracy
+        1.0
     """
 
     network: Network
@@ -97,6 +105,11 @@ class Signs(NamedTuple):
 
     `share` is the median of the attacked radii over what the data allow, `on_subspace` how many times longer the median
     radius is if flips have to stay on the data's subspace.
+
+    Examples:
+        >>> from brittle.auditing import Signs
+        >>> Signs(share=0.3, on_subspace=None).share
+        0.3
     """
 
     share: float | None
@@ -104,7 +117,15 @@ class Signs(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A treated `network`, the `way` there, and whether it was `projected` on the data's subspace first."""
+    """A treated `network`, the `way` there, and whether it was `projected` on the data's subspace first.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> made = bt.auditing.Made(bt.networks.nearly_orthogonal(data.X, data.y).network)
+        >>> made.way, made.projected
+        ((), False)
+    """
 
     network: Network
     way: tuple[Waypoint, ...] = ()
@@ -112,7 +133,13 @@ class Made(NamedTuple):
 
 
 class Remedy(ABC):
-    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied."""
+    """Its fields are its parameters; `apply` is its verb and says why where it cannot be applied.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.auditing.PARTS["remove-off-subspace"].explains
+        "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
+    """
 
     name: ClassVar[str]  # what the command line calls it
     explains: ClassVar[str]  # what it does

@@ -60,6 +60,14 @@ def audit(
     at most, held-out ones if `test`; `remedies` are those to try, by name or your own: one, several, "none", or None
     for all that have a name. Work is counted, not timed: the same seed gives the same audit, unless it takes twice as
     long as the budget and the clock ends it. The `crew` attacks and certifies: `experiments.Crew` in many processes.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.audit(network, data, budget=1, remedies="none")
+        >>> round(found.vulnerability.free.median, 3), round(found.vulnerability.certified.median_lower, 3)
+        (1.0, 1.0)
     """
     network, data, chosen = _checked(model, X, y, start, remedies)
     plan = _planned(network, data, budget, examples, test, len(chosen))
@@ -79,7 +87,15 @@ def planned(
     test: bool = False,
     remedies: Remedies = None,
 ) -> Plan:
-    """What `audit` would do for this budget."""
+    """What `audit` would do for this budget.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> bt.auditing.planned(network, data, budget=10, remedies="none").remedies
+        0
+    """
     network, data, chosen = _checked(model, X, y, None, remedies)
     return _planned(network, data, budget, examples, test, len(chosen))
 

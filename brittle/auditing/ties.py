@@ -46,11 +46,8 @@ def _plateau(network: Layered, data: Data, found: Radii, flips: Tensor) -> bool:
     if bool((found.norms == torch.inf).any()):
         return True
     points = data.X[flipped] + BEFORE * flips[flipped]
-    return bool(_lost(network, points, data.y[flipped]).any())
-
-
-def _lost(network: Layered, points: Tensor, y: Tensor) -> Tensor:
-    return network.margins(points, y).double() <= ROUNDINGS * network.rounding(points)
+    margins = network.margins(points, data.y[flipped]).double()
+    return bool((margins.abs() <= ROUNDINGS * network.rounding(points)).any())
 
 
 def _near(network: Layered, own: Data, label: float, rng: Generator, budget: Budget) -> Tensor | None:
@@ -59,7 +56,9 @@ def _near(network: Layered, own: Data, label: float, rng: Generator, budget: Bud
     radii, flips = smallest(lowered(network, label, tau), own, FREE, rng, budget)
     if radii.partial:
         return None
-    seen = _lost(network, own.X + BEYOND * flips, own.y) & radii.norms.isfinite()
+    points = own.X + BEYOND * flips
+    lost = network.margins(points, own.y).double() <= ROUNDINGS * network.rounding(points)
+    seen = lost & radii.norms.isfinite()
     return torch.where(seen, BEYOND * radii.norms, torch.inf)
 
 

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
-from brittle.auditing.costs import Costs
+from brittle.auditing.costs import Costs, judging_work
 from brittle.auditing.curve import Curve, Ends, curve
 from brittle.auditing.forecast import Forecast, forecast
 from brittle.auditing.limit import share_of
@@ -44,6 +44,14 @@ class Treatment(Result):
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> tried = bt.audit(network, data, budget=1, remedies=["robust-construction"]).remedies[0]
+        >>> tried.applied, tried.factor > 1
+        (True, True)
     """
 
     name: str
@@ -187,6 +195,8 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         made = _made(remedy, given, rng, training)
         require(not budget.late, "the time was up before it was finished")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
+        judges = patient.data if patient.data.X_test is None else patient.data.test
+        budget.charge(judging_work(made.network, len(judges)))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:

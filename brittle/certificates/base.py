@@ -37,6 +37,13 @@ class Bounds(Result):
     `exact`, `capped` (proved that no flip lies below the cap), `open`; flips (n, dim), the perturbations behind
     `upper`, measured on the network, 0 where none is known; reason (n,), why nothing was proved where `open` has the
     lower bound 0, and empty elsewhere; nodes (n,), the branches that were looked at, 0 where the method has none.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.certificates.Exact().bound(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.status[0], bool((found.lower <= found.upper).all()), found.exact.tolist()
+        (<Ending.EXACT: 'exact'>, True, [True, True, True, True])
     """
 
     lower: Tensor
@@ -70,7 +77,17 @@ class Bounds(Result):
 
 
 class Certificate(ABC):
-    """A proof of robustness. Its fields are its parameters; `bound` is its verb."""
+    """A proof of robustness. Its fields are its parameters; `bound` is its verb.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
+        >>> proofs = Lipschitz(), Relaxation(), Dual(), Exact()
+        >>> [round(float(proof.bound(network, data).lower[0]), 3) for proof in proofs]
+        [0.894, 0.962, 1.0, 1.0]
+    """
 
     name: ClassVar[str]  # what the command line calls it
 

@@ -44,9 +44,11 @@ class BranchAndBound:
     def run(self, root: Solved, enclosure: Enclosure) -> tuple[float, Enclosure]:
         """The radius that is proven in the end, and the enclosure after all attacks."""
         order = itertools.count()
-        enclosure = self.margin.attacked(enclosure, root.point)
+        if not self._closed(root, enclosure):
+            enclosure = self.margin.attacked(enclosure, root.point)
         first = self._close(root, self.margin.ball(enclosure))
-        enclosure = self.margin.attacked(enclosure, first.solved.point)
+        if not self._closed(first.solved, enclosure):
+            enclosure = self.margin.attacked(enclosure, first.solved.point)
         enclosure = enclosure.branched()
         open_, closed = [(first.proven, next(order), first)], np.inf
         while open_ and enclosure.nodes < self.nodes and time.perf_counter() < self.deadline:
@@ -63,6 +65,10 @@ class BranchAndBound:
                 enclosure = self.margin.attacked(enclosure.branched(), child.solved.point)
                 heapq.heappush(open_, (child.proven, next(order), child))
         return min(closed, open_[0][0] if open_ else np.inf), enclosure
+
+    def _closed(self, solved: Solved, enclosure: Enclosure) -> bool:
+        """Whether no shorter flip is worth looking for in this branch."""
+        return solved.value >= self._enough(solved.model, self.margin.ball(enclosure))
 
     def _target(self, upper: float) -> float:
         """Where a branch needs no more work."""

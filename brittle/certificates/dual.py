@@ -22,6 +22,14 @@ class Dual(Certificate):
 
     More layers: one curvature for each layer, and `refined` one for each neuron of a small network. With `boxed` only
     flips inside the box count (`bounds` of `bound`): lower bounds are higher, and hold there alone.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(8).sample(8)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.certificates.Dual().bound(network, data)
+        >>> bool((found.lower > 0).all()), round(float(found.ratio.mean()), 3)
+        (True, 1.0)
     """
 
     name: ClassVar[str] = "dual"

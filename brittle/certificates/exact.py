@@ -28,6 +28,14 @@ class Exact(Certificate):
 
     What time cuts short depends on the machine; what `nodes` cut short does not. The root of every rival is always
     looked at.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> robust = bt.networks.nearly_orthogonal(data.X, data.y)
+        >>> found = bt.certificates.Exact().bound(robust.network, data)
+        >>> [round(radius, 6) for radius in found.lower.tolist()]
+        [1.414212, 1.414212, 1.414212, 1.414212]
     """
 
     name: ClassVar[str] = "exact"
@@ -83,6 +91,7 @@ class Exact(Certificate):
         enough = 0.5 * (model.reach * (1 - 0.5 * self.gap)) ** 2
         depth = 0.1 * self.gap * float(model.values(np.zeros(len(model.q))))
         start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
-        enclosure = margin.attacked(enclosure, start.point)
+        if start.value < enough:  # otherwise the known flip is as short as any
+            enclosure = margin.attacked(enclosure, start.point)
         root = refine(start, margin.ball(enclosure) * (1 - self.gap), min(1e-4, self.gap), enough)
         return BranchAndBound(margin, self.gap, depth, deadline, nodes).run(root, enclosure)

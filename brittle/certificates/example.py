@@ -20,6 +20,14 @@ class Enclosure:
 
     Where no flip is known `upper` is infinite and `flip` zero. Nobody asks beyond the `cap`. `nodes` counts the
     branches that were looked at.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> known = bt.certificates.Enclosure(lower=0.0, upper=torch.inf, flip=torch.zeros(2), cap=10.0)
+        >>> known = known.proven(1.0).attacked(torch.tensor([0.0, 2.0]))
+        >>> known.lower, known.upper, known.ball
+        (1.0, 2.0, 2.0)
     """
 
     lower: float
@@ -52,6 +60,17 @@ class Example:
     """`x` (dim,), number `row` of the data, with its label `y` and the `margin` of the network.
 
     Flips stay in the `box` (lowest, highest), if there is one.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> W, v = torch.tensor([[1.0], [-1.0]]).double(), torch.tensor([1.0, -1.0]).double()
+        >>> line = bt.networks.TwoLayer(W, torch.zeros(2).double(), v)  # x itself
+        >>> x, y = torch.tensor([3.0]).double(), torch.tensor(1.0).double()
+        >>> example = bt.certificates.Example(line, 0, x, y, margin=3.0)
+        >>> unknown = bt.certificates.Enclosure(0.0, torch.inf, torch.zeros(1), cap=10.0)
+        >>> round(example.attacked(unknown, torch.tensor([[-1.0]]).double()).upper, 6)
+        3.0
     """
 
     network: Network

@@ -17,7 +17,13 @@ UNPROVED = "the method proves no radius above 0 here: try exact or relaxation"
 
 
 class Contradiction(RuntimeError):
-    """A flip was measured below a certified radius: a bug in this package, never the user's fault."""
+    """A flip was measured below a certified radius: a bug in this package, never the user's fault.
+
+    Examples:
+        >>> from brittle.certificates import Contradiction
+        >>> issubclass(Contradiction, RuntimeError)
+        True
+    """
 
 
 def judged(example: Example, enclosure: Enclosure) -> Enclosure:

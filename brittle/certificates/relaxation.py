@@ -1,8 +1,7 @@
 """Linear relaxation in the ℓ2 ball (CROWN), for ReLU networks of any depth, by bisection over the radius.
 
-In a ball every ReLU lies between two lines; put them in backwards from the margin and a linear function of x is left,
-whose smallest value in the ball is known. The rounding of every product is bounded by the same product of absolute
-values, with the bounds that are known for the layer's inputs.
+In a ball every ReLU lies between two lines; put them in backwards from the margin (`linear_floors`) and a linear
+function of x is left, whose smallest value in the ball is known.
 """
 
 from dataclasses import dataclass, field
@@ -15,18 +14,26 @@ from torch import Tensor
 from brittle.certificates.base import Certificate, LowerBound
 from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import DeepMargins, Layers
-from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
+from brittle.certificates.linear_floors import LOST, Floors, steeper_half
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, gamma
 from brittle.common.errors import require_count
 from brittle.common.parts import option
 from brittle.networks import Network
 
 Tensors = tuple[Tensor, ...]
-GAMMA_UNDERFLOW = 1e-270  # γ times it is more than a sum of products near 1 can lose below the smallest normal float
 
 
 @dataclass(frozen=True)
 class Relaxation(Certificate):
-    """`halvings` of the radius' interval; `steps` of gradient ascent on the lower lines' slopes at each radius."""
+    """`halvings` of the radius' interval; `steps` of gradient ascent on the lower lines' slopes at each radius.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> found = bt.certificates.Relaxation(steps=20).bound(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bool((found.lower > 0).all())
+        True
+    """
 
     name: ClassVar[str] = "relaxation"
 
@@ -85,8 +92,8 @@ class _Ball(NamedTuple):
     def entered(self) -> "_Ball":
         """With bounds on the next layer's z."""
         low, high = self._deeper() if self.low else self._first()
-        slope = (high > -low).to(low)
-        return self._replace(low=(*self.low, low), high=(*self.high, high), slopes=(*self.slopes, slope))
+        slopes = (*self.slopes, steeper_half(low, high))
+        return self._replace(low=(*self.low, low), high=(*self.high, high), slopes=slopes)
 
     def _first(self) -> tuple[Tensor, Tensor]:
         """Of the first layer, which lies as far above its value at x as below."""
@@ -116,37 +123,18 @@ class _Ball(NamedTuple):
 
     def _backward(self, rows: Tensor, offsets: Tensor, slopes: Tensors) -> Tensor:
         """Floors under rows·φ(z) + offsets for the z of the last layer that was entered."""
-        x, slip = self.margins.x, torch.zeros_like(offsets)
+        x, now, margins = self.margins.x, Floors(rows, offsets, torch.zeros_like(offsets)), self.margins
         for layer in reversed(range(len(self.low))):
-            rows, offsets, extra = self._through_relu(rows, offsets, layer, slopes[layer])
-            W, b = self.margins.weights[layer], self.margins.biases[layer]
+            now = now.through_relu(self.low[layer], self.high[layer], slopes[layer])
             size = self.high[layer - 1].clamp(min=0) if layer else x.abs() + self.radius
-            underflow = GAMMA_UNDERFLOW * (1 + size.sum())
-            size = self.margins.absolute[layer] @ size + b.abs() + underflow
-            weight = rows.abs() @ size + offsets.abs() + underflow
-            slip = slip + extra + gamma(W.shape[0] + W.shape[1] + 8) * weight
-            offsets, rows = offsets + rows @ b, rows @ W
-        floors: Tensor = offsets + rows @ x - self._reach(rows, rows.abs(), offsets, slip)
+            now = now.through_layer(margins.weights[layer], margins.absolute[layer], margins.biases[layer], size)
+        floors: Tensor = now.offsets + now.rows @ x - self._reach(now.rows, now.rows.abs(), now.offsets, now.slip)
         return floors
 
     def _reach(self, rows: Tensor, absolute: Tensor, offsets: Tensor, slip: Tensor) -> Tensor:
         """How far rows·(x + δ) + offsets may be from what is computed at x, the `slip` so far included."""
         error = gamma(rows.shape[1] + 8)
         reach: Tensor = (rows.norm(dim=1) + SQUARES) * self.radius * (1 + error)
-        rounded = absolute @ (self.margins.x.abs() + GAMMA_UNDERFLOW) + offsets.abs() + GAMMA_UNDERFLOW
+        rounded = absolute @ (self.margins.x.abs() + LOST) + offsets.abs() + LOST
         reach = reach + (slip + error * rounded) * (1 + 8 * ROUNDOFF)
         return reach * (1 + 8 * ROUNDOFF)
-
-    def _through_relu(self, rows: Tensor, offsets: Tensor, layer: int, slope: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""
-        low, high = self.low[layer], self.high[layer]
-        on, off = low >= 0, high <= 0
-        chord = torch.where(on, 1.0, torch.where(off, 0.0, high / (high - low).clamp(min=1e-300)))
-        under = torch.where(on, 1.0, torch.where(off, 0.0, slope))
-        # The chord only needs to be above φ at both ends; its intercept makes up for a rounded slope.
-        rise = torch.where(on | off, 0.0, torch.maximum(-chord * low, high - chord * high))
-        rise = rise + torch.where(on | off, 0.0, gamma(4) * (low.abs() + high.abs()) + UNDERFLOW)
-        size = torch.where(off, 0.0, torch.maximum(low.abs(), high.abs()))
-        positive, negative = rows.clamp(min=0), rows.clamp(max=0)
-        slip = gamma(len(low) + 8) * (rows.abs() @ (size + rise) + offsets.abs())
-        return positive * under + negative * chord, offsets + negative @ rise, slip

@@ -23,7 +23,7 @@ import numpy as np
 from brittle.certificates.scales import Array
 from brittle.geometry.rounding import ROUNDOFF as ROUNDOFF
 from brittle.geometry.rounding import SMALLEST as SMALLEST
-from brittle.geometry.rounding import SQUARES
+from brittle.geometry.rounding import SQUARES as SQUARES
 from brittle.geometry.rounding import UNDERFLOW as UNDERFLOW
 from brittle.geometry.rounding import gamma as gamma
 

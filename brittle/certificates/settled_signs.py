@@ -3,6 +3,8 @@
 A dual point bounds ½‖ε‖² + μ·margin from below by a quadratic with minimum F at ε*. A flip no longer than r has at most
 ½r² there, so it lies in the ellipsoid ½(ε-ε*)·A(ε-ε*) ≤ ½r² - F, which is small if the bound is nearly tight. A neuron
 whose z = a + w·ε cannot reach 0 in it has one sign at every flip that matters: it is linear there, and costs nothing.
+On the other side of its kink a concave neuron also lies above its parabola, by ½κ(z-m)² at least, with m where the two
+touch: getting there costs more than the ellipsoid alone says.
 Only concave neurons are asked: the bound holds convex ones exactly, and would lose their kinks where no flip is.
 """
 
@@ -30,12 +32,36 @@ FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the hi
 
 
 class _Ranges(NamedTuple):
-    """Of the neurons (rows) that have a chance: z at ε*, a bound on its error, and a ceiling over w·A⁻¹w."""
+    """Of the neurons (rows) that have a chance: z at ε*, a bound on its error, and a ceiling over w·A⁻¹w.
+
+    Their κ, 0 where they have no parabola, m of the side that z is not on, a bound on its error, and what the network's
+    own neuron may lie below the model's there.
+    """
 
     rows: NDArray[np.intp]
     z: Array
     slip: Array
     spread: Array
+    kappa: Array
+    touch: Array
+    touch_slip: Array
+    below: Array
+
+    @property
+    def price(self) -> Array:
+        """Twice what reaching the other side costs at least: min over z there of (z-z*)²/w·A⁻¹w + κ(z-m)².
+
+        Over all z that minimum is (z*-m)²/(w·A⁻¹w + 1/κ); at the kink it lies where the sum still falls towards z*.
+        """
+        side, far = np.sign(self.z), np.maximum(np.abs(self.z) - self.slip, 0)
+        alone = far**2 / self.spread
+        apart = np.maximum(np.abs(self.z - self.touch) - self.slip - self.touch_slip, 0)
+        with np.errstate(all="ignore"):
+            both = np.where(self.kappa > 0, apart**2 / (self.spread + 1 / self.kappa), 0.0)
+        kink = alone + self.kappa * np.maximum(np.abs(self.touch) - self.touch_slip, 0) ** 2
+        falls = far / self.spread + self.kappa * (side * self.touch - self.touch_slip) >= 0
+        more = np.maximum(both, np.where(falls, kink, 0.0)) - self.below
+        return np.asarray(np.maximum(alone, more) * (1 - 32 * ROUNDOFF))
 
 
 def trim(solved: Solved, radius: float) -> Solved:
@@ -58,8 +84,7 @@ def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray
     ranges = _ranges(model, point, room) if most > TINY and 0 < room < np.inf else None
     if ranges is None:
         return signs
-    reach = np.maximum(np.abs(ranges.z) - ranges.slip, 0) ** 2 * (1 - 16 * ROUNDOFF)
-    signs[ranges.rows] = np.where(reach > room * ranges.spread, np.sign(ranges.z), 0)
+    signs[ranges.rows] = np.where(ranges.price > room, np.sign(ranges.z), 0)
     signs[(Kind.ACTIVE.among(point.kinds) & (signs < 0)) | (Kind.INACTIVE.among(point.kinds) & (signs > 0))] = 0
     return signs
 
@@ -82,11 +107,19 @@ def _ranges(model: LocalModel, point: DualPoint, room: float) -> _Ranges | None:
     span, load = length(x), mu * length(model.q) + np.abs(g) @ model.sizes
     off = length(p - A @ x) * (1 + gamma(dim)) + slant * span + gamma(len(g) + dim + 6) * (load + span)
     z = model.a - model.W @ x
-    likely = np.flatnonzero((model.c < 0) & (z**2 > room * (model.W**2).sum(1)))  # A ⪯ I
+    bent, touch = np.zeros(len(z)), np.zeros(len(z))
+    bent[N], slopes = kappa, feasible_slopes(model, point)
+    touch[N] = (model.a + (slopes - np.where(z > 0, 0.0, model.c)) / np.where(N, point.curvatures, 1.0))[N]
+    squares = (model.W**2).sum(1)  # at most w·A⁻¹w, because A ⪯ I
+    likely = np.flatnonzero((model.c < 0) & (z**2 + bent * squares * touch**2 > room * squares))
     W, size = model.W[likely], model.sizes[likely]
     # The network's own z differs from the model's by `slips`: its sign is meant too.
     slip = gamma(dim + 4) * (np.abs(model.a[likely]) + size * span) + size * off / floor + model.slips[likely]
-    return _Ranges(likely, z[likely], slip, _spreads(A, L, W, size, slant, floor))
+    far = np.abs(model.a) + np.where(N, (np.abs(slopes) + np.abs(model.c)) / np.where(N, point.curvatures, 1.0), 0.0)
+    below = 4 * mu * np.abs(model.c) * model.slips
+    spread = _spreads(A, L, W, size, slant, floor)
+    parabolas = bent[likely], touch[likely], gamma(8) * far[likely] + model.slips[likely], below[likely]
+    return _Ranges(likely, z[likely], slip, spread, *parabolas)
 
 
 def _spreads(A: Array, L: Factor, W: Array, size: Array, slant: float, floor: float) -> Array:

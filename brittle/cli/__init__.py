@@ -14,6 +14,7 @@ from brittle.common.errors import InputError
 
 COMMANDS = {
     "audit": "Say why a network is not robust, exactly how much, and what would help.",
+    "explore": "Explore an audit, and the laboratory of the four papers, in the browser.",
     "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
@@ -23,6 +24,7 @@ COMMANDS = {
     "truth": "Make instances whose radii are proved; score attacks and verifiers on them.",
     "theorems": "List what the papers promise.",
     "check": "Check a theorem on its own instance, on yours, or all of them.",
+    "cite": "Print BibTeX of brittle, of a paper, or of the paper behind a theorem.",
     "simulate": "Check a theorem at a dimension that nobody could store.",
     "figures": "List the papers' figures, with what each would cost on this machine.",
     "reproduce": "Reproduce figures of the papers, resumable and on a cluster.",

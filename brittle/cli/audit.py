@@ -11,7 +11,8 @@ from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, word_of
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, suggesting, word_of
+from brittle.cli.proofs import Asked, ProofFile
 from brittle.common.errors import require, require_count, require_positive
 
 if TYPE_CHECKING:
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 
     from torch import Generator
 
-    from brittle.auditing import Remedy
+    from brittle.auditing import Audit, Remedy
     from brittle.networks import Network
+    from brittle.proving import Proof
     from brittle.settings import Data
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HELD_OUT = 100  # of the 357 digits that the embedded network is about
 
 
@@ -60,7 +62,10 @@ def run(
         float, typer.Option("--budget", metavar="SECONDS", help="Work to spend, in seconds of a nominal machine.")
     ] = 60.0,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
-    remedy: Annotated[list[str] | None, typer.Option("--remedy", help="Try only these; 'none' for none.")] = None,
+    remedy: Annotated[
+        list[str] | None,
+        typer.Option("--remedy", autocompletion=suggesting(REMEDIES.names), help="Try only these; 'none' for none."),
+    ] = None,
     test: Annotated[bool, typer.Option("--test", help="Audit the held-out examples.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done for the budget.")] = False,
     fail_below: Annotated[
@@ -68,7 +73,12 @@ def run(
     ] = None,
     judge: Annotated[
         str,
-        typer.Option("--judge", callback=word_of(*JUDGED), help="What --fail-below looks at: certified or attacked."),
+        typer.Option(
+            "--judge",
+            callback=word_of(*JUDGED),
+            autocompletion=suggesting(lambda: JUDGED),
+            help="What --fail-below looks at: certified or attacked.",
+        ),
     ] = "certified",
     since: Annotated[
         Path | None, typer.Option("--since", metavar="FILE", help="JSON of an earlier audit, to say what changed.")
@@ -79,6 +89,7 @@ def run(
             "--summary", metavar="FILE", callback=file_to_write(), help="Add a summary in Markdown to this file."
         ),
     ] = None,
+    proof: ProofFile = None,
     keep: Keep = None,
     engine: EngineName = "local",
     jobs: Jobs = 1,
@@ -106,11 +117,14 @@ def run(
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
+    asked = Asked(proof, None if last is None else last.path, None if data is None or test else data.path)
+    proved = _proof(audits[-1], subjects[-1], asked, test)
     failure = outcome.failure(fail_below, judge)
     deliver(
         lambda: outcome.write_page(report),
         lambda: outcome.write_pictures(pictures),
         lambda: outcome.write_summary(summary, failure),
+        lambda: asked.write(proved),
         lambda: emit(outcome.content, json, outcome.table),
     )
     if failure is not None:
@@ -125,6 +139,21 @@ class Subject(NamedTuple):
     data: "Data"
     name: str
     rng: "Generator"
+
+
+def _proof(found: "Audit", subject: "Subject", asked: Asked, test: bool) -> "Proof | None":
+    """Of the radii that were certified of the network itself."""
+    import torch
+
+    from brittle.auditing.sample import audited
+
+    weak, part = found.vulnerability, audited(subject.data, test)
+    if asked.path is None or weak.certified is None:
+        return None
+    lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)
+    lower[weak.examples[weak.certified.rows]] = weak.certified.lower
+    flips[weak.examples[weak.free.rows]] = weak.perturbations.to(flips.dtype)
+    return asked.proof(subject.network, part, lower, flips)
 
 
 def _refuse(

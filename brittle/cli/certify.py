@@ -11,6 +11,7 @@ from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.proofs import Asked, ProofFile
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_count
 
@@ -45,6 +46,7 @@ def certify(
             help="Draw the enclosures, sorted by radius: .png, .svg or .pdf.",
         ),
     ] = None,
+    proof: ProofFile = None,
     keep: Keep = None,
     engine: EngineName = "local",
     jobs: Jobs = 1,
@@ -66,9 +68,16 @@ def certify(
             found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, watch=watch)
     for reason, count in Counter(filter(None, found.reason)).items():
         say(f"nothing is proved of {count} examples: {reason}")
+    asked = Asked(proof, network_file.path, None if test else data_file.path)
+    boxed = bounds if isinstance(method, Dual) and method.boxed else None
+    proved = asked.proof(network, data, found.lower, found.flips, boxed, getattr(method, "seconds", 60.0))
     summary = _summary(found)
     content = {**summary, **found.to_json(), "seed": seed}
-    deliver(lambda: _draw(found, plot), lambda: emit(content, json_file, fields_table(summary)))
+    deliver(
+        lambda: _draw(found, plot),
+        lambda: asked.write(proved),
+        lambda: emit(content, json_file, fields_table(summary)),
+    )
 
 
 def _draw(found: "Bounds", plot: Path | None) -> None:

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from brittle.cli.described import stored_theorems
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write
+from brittle.cli.options import JsonFile, Seed, file_to_write, suggesting
 from brittle.common.errors import require
 from brittle.common.threads import one_thread
 
@@ -55,7 +56,12 @@ Beyond = Annotated[
 @with_networks
 def check(
     identity: Annotated[
-        str, typer.Argument(metavar="ID", help="A theorem, such as melamed2023/5.1, yours as MODULE:CLASS, or `all`.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            autocompletion=suggesting(lambda: ["all", *(row["id"] for row in stored_theorems())]),
+            help="A theorem, such as melamed2023/5.1, yours as MODULE:CLASS, or `all`.",
+        ),
     ],
     net: Net = None,
     data: YourData = None,

@@ -58,10 +58,11 @@ def check_once(
 ) -> bool:
     """On the user's own, or on its default instance and perhaps many draws of it."""
     beyond = beyond or json_file is not None
-    if given is not None:
-        verdict = _on_files(theorem, given, beyond)
-    else:
-        verdict = check_default(theorem, generator(seed), beyond=beyond)
+    with watching(theorem.id):
+        if given is not None:
+            verdict = _on_files(theorem, given, beyond)
+        else:
+            verdict = check_default(theorem, generator(seed), beyond=beyond)
     counted = _over_draws(theorem, trials, seed) if trials else None
     emit(_content(theorem, verdict, counted), json_file, verdict_table(verdict, counted))
     return (counted or verdict).verdict is not Outcome.VIOLATED

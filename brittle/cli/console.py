@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -18,6 +19,8 @@ from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.notes import LOGGER
 from brittle.common.result import jsonable, short
+
+PATIENCE = 2.0  # seconds without a sign of life that nobody minds
 
 
 class OutputClosed(Exception):
@@ -131,8 +134,14 @@ def rows_table(columns: list[str], rows: list[list[Any]], title: str | None = No
 
 @contextmanager
 def watching(label: str) -> Iterator[progress.Watch]:
-    """A progress bar with an estimate on standard error; nothing where that is not a terminal."""
+    """A progress bar with an estimate on standard error, once the work has taken PATIENCE seconds.
+
+    Nothing where that is not a terminal. Work that does not say how far it is has the time that it took.
+    """
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield progress.silent
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -141,10 +150,19 @@ def watching(label: str) -> Iterator[progress.Watch]:
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(label, total=1.0, note="")
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(label, total=None, note="")
 
-        def watch(step: progress.Progress) -> None:
-            bar.update(task, completed=step.done, note=step.note)
+    def watch(step: progress.Progress) -> None:
+        bar.update(task, total=1.0, completed=step.done, note=step.note)
 
+    begin = threading.Timer(PATIENCE, bar.start)
+    begin.daemon = True
+    begin.start()
+    try:
         yield watch
+    finally:
+        begin.cancel()
+        begin.join()  # a bar that is just appearing would stay
+        if bar.live.is_started:
+            bar.stop()

@@ -15,7 +15,9 @@ from brittle.common.errors import required
 if TYPE_CHECKING:
     from brittle.settings import Data, Summary
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Sample, list, fetch and inspect data.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, add_completion=False, help="Sample, list, fetch and inspect data."
+)
 
 
 @app.command("sample", cls=PartsCommand)
@@ -27,7 +29,9 @@ def sample_command(
     sampling = required(sampling, "--setting is missing: say where the data come from")
     from brittle.settings import summary
 
-    data, name = sampling.draw(generator(seed)), called(sampling.setting)
+    name = called(sampling.setting)
+    with watching(name):
+        data = sampling.draw(generator(seed))
     deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))
 
 

@@ -4,14 +4,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brittle.cli.console import emit, rows_table
+from brittle.cli.console import emit, rows_table, watching
 from brittle.cli.options import JsonFile
 from brittle.common.progress import duration
 
 if TYPE_CHECKING:
     from brittle.experiments.base import Experiment
 
-app = typer.Typer(rich_markup_mode=None, help="List the papers' figures, with estimates of their cost here.")
+app = typer.Typer(
+    rich_markup_mode=None, add_completion=False, help="List the papers' figures, with estimates of their cost here."
+)
 
 
 @app.command()
@@ -24,7 +26,8 @@ def figures_command(
     from brittle.experiments.machine import slowness
     from brittle.experiments.run import EXPERIMENTS
 
-    factor = slowness()
+    with watching("how fast this machine is"):
+        factor = slowness()
     listed = [_estimate(figure, factor, jobs) for figure in EXPERIMENTS.values()]
     rows = [[item["id"], item["title"], *(duration(item[preset]["seconds"]) for preset in PRESETS)] for item in listed]
     emit({"jobs": jobs, "figures": listed}, json_file, rows_table(["figure", "what", *PRESETS], rows))

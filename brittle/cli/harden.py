@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from brittle.networks import Network
     from brittle.networks.given_back import Form
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 REMEDIES = Family("remedy", "auditing", "Remedy")
 
 

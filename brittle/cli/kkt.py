@@ -89,7 +89,8 @@ def kkt(
         content = point.to_json()
         network = point.network
     else:
-        content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
+        with watching("kkt"):
+            content = _measured(network, data, not without_biases, kink_tolerance, margin_tolerance)
     content = {**content, "seed": seed}
     table = fields_table({name: value for name, value in content.items() if name not in HIDDEN})
     deliver(lambda: _save(network, out), lambda: emit(content, json_file, table))

@@ -1,6 +1,6 @@
 """The options that mean the same in every command, and the look at the places where a command is to write."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,6 +44,15 @@ def word_of(*words: str) -> Check:
         return value
 
     return check
+
+
+def suggesting(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell offers to complete a word with, looked up when it asks."""
+
+    def complete(incomplete: str) -> list[str]:
+        return list(dict.fromkeys(word for word in words() if word.startswith(incomplete)))
+
+    return complete
 
 
 def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:

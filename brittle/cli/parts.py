@@ -11,6 +11,7 @@ from typer.core import TyperCommand
 
 from brittle.cli.described import Described, stored
 from brittle.cli.imported import imported
+from brittle.cli.options import suggesting
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common import plugins
 from brittle.common.errors import require
@@ -77,6 +78,10 @@ class Family:
         )
         return ", ".join([*own, *self.installed])
 
+    def names(self) -> list[str]:
+        """The same, for shells."""
+        return [*self.offered, *self.installed]
+
     @property
     def options(self) -> dict[str, Any]:
         """What Typer is told of all options of all parts, by name."""
@@ -86,7 +91,9 @@ class Family:
     def choice(self) -> Any:
         """What Typer is told of the option that chooses."""
         text = f"{self.words}, or your own as MODULE:CLASS."
-        return Annotated[str | None, typer.Option(self.flag, metavar="WORD", help=text)]
+        return Annotated[
+            str | None, typer.Option(self.flag, metavar="WORD", help=text, autocompletion=suggesting(self.names))
+        ]
 
     def refuse(self, word: str | None, given: Mapping[str, Any]) -> None:
         """What can be said against a choice before anything is imported."""
@@ -145,7 +152,8 @@ def options_of(parts: Described, section: str) -> dict[str, Any]:
 
 def _option(each: Parameter, text: str, section: str) -> Any:
     metavar = "WORD" if each.words else METAVARS[each.kind]
-    shown = typer.Option(each.flag, help=text, metavar=metavar, rich_help_panel=section)
+    offered = suggesting(lambda: each.words) if each.words else None
+    shown = typer.Option(each.flag, help=text, metavar=metavar, rich_help_panel=section, autocompletion=offered)
     return Annotated[each.kind | None, shown]
 
 

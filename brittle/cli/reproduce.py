@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import emit, rows_table, say, watching
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, word_of
+from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, suggesting, word_of
 from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.common.files import replacing
@@ -16,14 +16,21 @@ from brittle.common.progress import duration
 if TYPE_CHECKING:
     from brittle.experiments.base import FigureResult
 
-app = typer.Typer(rich_markup_mode=None, help="Reproduce the papers' figures.")
+PRESETS = ("smoke", "quick", "full")  # as in experiments, without importing it
+app = typer.Typer(rich_markup_mode=None, add_completion=False, help="Reproduce the papers' figures.")
 
 
 @app.command()
 def reproduce_command(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="An id of `brittle figures`, a paper, or all.")],
     preset: Annotated[
-        str, typer.Option("--preset", callback=word_of("smoke", "quick", "full"), help="smoke, quick or full.")
+        str,
+        typer.Option(
+            "--preset",
+            callback=word_of(*PRESETS),
+            autocompletion=suggesting(lambda: PRESETS),
+            help="smoke, quick or full.",
+        ),
     ] = "quick",
     out: Annotated[
         Path,

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from brittle.certificates import Certificate
     from brittle.truth import AttackScore, BoundScore, Problem, Recipe
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Instances whose exact radii are known.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, add_completion=False, help="Instances whose exact radii are known."
+)
 
 ATTACKS = Family("attack", "attacks", "Attack")
 METHODS = Family("method", "certificates", "Certificate")

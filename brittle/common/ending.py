@@ -8,6 +8,13 @@ class Ending(enum.StrEnum):
 
     It is a string as well: `training.status == "reached"`. Training ends as REACHED, BUDGET, STALLED, DIVERGED or
     INTERRUPTED; a certificate of one example as ERROR, EXACT, CAPPED or OPEN; the KKT solver as SOLVED or INACCURATE.
+
+    Examples:
+        >>> from brittle.training import Ending
+        >>> Ending.STALLED.value
+        'stalled'
+        >>> Ending.STALLED.advice
+        'no step lowers the loss any more: ask for an earlier stop, or go on with gradient flow'
     """
 
     advice: str

@@ -8,7 +8,15 @@ Thing = TypeVar("Thing")
 
 
 class InputError(ValueError):
-    """Bad input. The message is one line: what it is, its value, what would be right."""
+    """Bad input. The message is one line: what it is, its value, what would be right.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.Sphere(dim=-3)
+        Traceback (most recent call last):
+            ...
+        brittle.common.errors.InputError: dim is -3; it must be a whole number of at least 1
+    """
 
     def __init__(self, message: object = "") -> None:
         super().__init__(one_line(str(message)))

@@ -16,7 +16,13 @@ Seconds = Mapping[str, float]  # by what they were spent on; "cells" is all of i
 
 @dataclass(frozen=True)
 class Claim(Result):
-    """What the paper says, what was measured, and whether it holds."""
+    """What the paper says, what was measured, and whether it holds.
+
+    Examples:
+        >>> from brittle.experiments import Claim
+        >>> Claim("every example flips", "300 of 300", holds=True).holds
+        True
+    """
 
     text: str  # the paper's words, and how they are read where they leave room
     measured: str  # in a few words
@@ -28,6 +34,13 @@ class FigureResult(Result):
     """Everything that a figure shows: one point per finished cell, and its claims.
 
     Two runs of the same code differ in `seconds` and in the `remarks` made of them, in nothing else.
+
+    Examples:
+        >>> import brittle as bt
+        >>> figure = bt.experiments.find("melamed2023/fig1a")[0]
+        >>> result = bt.experiments.reproduce(figure, "smoke", "out")
+        >>> result.id, result.holds
+        ('melamed2023/fig1a', True)
     """
 
     id: str  # paper/figure
@@ -50,6 +63,12 @@ class Experiment(ABC):
     """A figure. `grid` says which cells a preset has, `judge` states the claims, `picture` says what is drawn.
 
     The class's docstring tells a reader what the picture shows.
+
+    Examples:
+        >>> import brittle as bt
+        >>> figure = bt.experiments.find("vardi2022/fig1a")[0]
+        >>> figure.title, len(figure.cells("smoke"))
+        ('Smallest universal perturbation against the dimension', 20)
     """
 
     id: ClassVar[str]  # paper/figure

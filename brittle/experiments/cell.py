@@ -15,7 +15,14 @@ Point = dict[str, Any]  # plain JSON values: the parameters of a cell and what w
 
 @dataclass(frozen=True)
 class Task:
-    """A cell as it travels to a worker, which may have other code: named by all that its numbers depend on."""
+    """A cell as it travels to a worker, which may have other code: named by all that its numbers depend on.
+
+    Examples:
+        >>> import brittle as bt
+        >>> task = bt.experiments.find("vardi2022/fig1a")[0].cells("smoke")[0].task
+        >>> task.family
+        'vardi2022/universal'
+    """
 
     family: str  # which kind of cell it is
     params: Params  # the cell's fields
@@ -33,6 +40,12 @@ class Cell(ABC):
 
     Cells of one family are shared by all figures that have them in common. The order of the fields is that of the
     columns of `points.csv`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> cell = bt.experiments.find("vardi2022/fig1a")[0].cells("smoke")[0]
+        >>> cell.family, sorted(cell.to_json())
+        ('vardi2022/universal', ['alpha', 'at', 'dim', 'law', 'loss', 'seed', 'width'])
     """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # what makes a subclass a dataclass to a type checker

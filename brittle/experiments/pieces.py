@@ -50,7 +50,14 @@ class PieceTask(Task):
 
 @dataclass(frozen=True)
 class Crew:
-    """Carries pieces out by an engine, and keeps what they found in a `folder`, or for the time of a call in none."""
+    """Carries pieces out by an engine, and keeps what they found in a `folder`, or for the time of a call in none.
+
+    Examples:
+        >>> import brittle as bt
+        >>> crew = bt.experiments.Crew(bt.experiments.Local(2))  # for bt.audit(..., crew=crew)
+        >>> crew.engine
+        Local(jobs=2)
+    """
 
     engine: Engine | None = None
     folder: Path | None = None

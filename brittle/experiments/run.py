@@ -22,7 +22,13 @@ OTHERS: list[type[Cell]] = []  # of figures that are not brittle's own, known to
 
 
 def find(name: str) -> list[Experiment]:
-    """A figure by its id, all figures of a paper, or `all`."""
+    """A figure by its id, all figures of a paper, or `all`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> [figure.id for figure in bt.experiments.find("frei2023")]
+        ['frei2023/fig-a', 'frei2023/fig-b', 'frei2023/fig-c']
+    """
     if name == "all":
         return list(EXPERIMENTS.values())
     found = [figure for key, figure in EXPERIMENTS.items() if name in (key, key.split("/")[0])]
@@ -40,7 +46,14 @@ def run_cell(task: Task) -> Measured:
 
 @dataclass(frozen=True)
 class Plan:
-    """Figures at a preset, with the cells that each of them needs; one sweep runs them all."""
+    """Figures at a preset, with the cells that each of them needs; one sweep runs them all.
+
+    Examples:
+        >>> import brittle as bt
+        >>> plan = bt.experiments.Plan(tuple(bt.experiments.find("melamed2023/fig1a")), "smoke")
+        >>> len(plan.cells["melamed2023/fig1a"]), plan.cost() > 0
+        (1, True)
+    """
 
     experiments: tuple[Experiment, ...]  # the figures
     preset: str  # smoke, quick or full
@@ -97,6 +110,12 @@ def reproduce(
     """One figure, brittle's or your own: run the cells that are not in the folder yet, and conclude.
 
     The cells of your own figures run in this process: other engines know brittle's alone.
+
+    Examples:
+        >>> import brittle as bt
+        >>> figure = bt.experiments.find("melamed2023/fig1a")[0]
+        >>> bt.experiments.reproduce(figure, "smoke", "out").holds
+        True
     """
     if experiment.kind not in KINDS:
         require(engine is None, f"{experiment.id} is not one of brittle's figures; its cells run in this process only")

@@ -24,7 +24,13 @@ DEATHS = 3  # of workers in a row, without a finished cell between them
 
 
 class Engine(ABC):
-    """A place to run cells. `run` yields them in whatever order they finish."""
+    """A place to run cells. `run` yields them in whatever order they finish.
+
+    Examples:
+        >>> import brittle as bt
+        >>> isinstance(bt.experiments.Local(2), bt.experiments.Engine)
+        True
+    """
 
     @abstractmethod
     def run(self, work: Work, tasks: list[Task]) -> Iterator[Finished]:
@@ -33,7 +39,13 @@ class Engine(ABC):
 
 @dataclass(frozen=True)
 class Local(Engine):
-    """Processes of this machine with one BLAS thread each; one job runs in this process."""
+    """Processes of this machine with one BLAS thread each; one job runs in this process.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.experiments.Local(jobs=2).jobs
+        2
+    """
 
     jobs: int = 1  # processes
 
@@ -72,6 +84,11 @@ class Dask(Engine):
     """A Dask cluster: its scheduler gives the cells of a lost worker to another one.
 
     A cluster without any worker is told of at once, and waited for as long as `patience` (in seconds) lasts.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.experiments.Dask("127.0.0.1:8786").address
+        '127.0.0.1:8786'
     """
 
     address: str  # host:port

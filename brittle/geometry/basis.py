@@ -9,14 +9,29 @@ RANK_TOLERANCE = 1e-10  # a singular value below this share of the largest count
 
 
 def rank_of(singular_values: Tensor) -> int:
-    """How many of them, sorted downwards, are not zero: the one place where this is decided."""
+    """How many of them, sorted downwards, are not zero: the one place where this is decided.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.geometry import rank_of
+        >>> rank_of(torch.tensor([3.0, 1.0, 1e-17], dtype=torch.float64))
+        2
+    """
     largest = float(singular_values[0]) if len(singular_values) else 0.0
     return int((singular_values > RANK_TOLERANCE * largest).sum()) if largest > 0 else 0
 
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """`vectors` (d, r): orthonormal columns."""
+    """`vectors` (d, r): orthonormal columns.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.geometry import Basis
+        >>> plane = Basis.spanning(torch.tensor([[3.0, 0.0, 0.0], [1.0, 2.0, 0.0]]))
+        >>> plane.dim, plane.off(torch.tensor([[0.0, 0.0, 5.0]])).tolist()
+        (2, [[0.0, 0.0, 5.0]])
+    """
 
     vectors: Tensor
 

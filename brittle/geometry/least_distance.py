@@ -18,6 +18,13 @@ class LeastDistance(NamedTuple):
     """point (d,): the shortest δ, or None where there is none; `lower`: what ‖δ‖ is at least.
 
     `lower` = h·ν/‖Aᵀν‖ holds for any ν ≥ 0, and so does not depend on the accuracy of the least squares.
+
+    Examples:
+        >>> import numpy as np
+        >>> from brittle.geometry import least_distance
+        >>> found = least_distance(np.array([[1.0, 1.0]]), np.array([2.0]))
+        >>> found.point.round(6).tolist(), round(found.lower, 6)
+        ([1.0, 1.0], 1.414214)
     """
 
     point: Floats | None
@@ -30,7 +37,17 @@ class LeastDistance(NamedTuple):
 
 
 def least_distance(A: Floats, h: Floats) -> LeastDistance:
-    """The shortest δ with Aδ ≥ h, for A (k, d) and h (k,)."""
+    """The shortest δ with Aδ ≥ h, for A (k, d) and h (k,).
+
+    Examples:
+        >>> import numpy as np
+        >>> from brittle.geometry import least_distance
+        >>> corner = least_distance(np.eye(2), np.array([3.0, 4.0]))
+        >>> round(float(np.linalg.norm(corner.point)), 6)
+        5.0
+        >>> least_distance(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).point is None
+        True
+    """
     lengths = np.linalg.norm(A, axis=1)
     lengths[lengths == 0] = 1.0
     A, h = A / lengths[:, None], h / lengths

@@ -14,6 +14,13 @@ def nearest_rivals(
     """For every row of X (n, d) the distance to the nearest one with another label, and which that is, (n,) each.
 
     The rivals are looked for among X, or among `others` (m, d) with their `labels`.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.geometry import nearest_rivals
+        >>> X, y = torch.tensor([[0.0], [1.0], [5.0]]), torch.tensor([1.0, 1.0, -1.0])
+        >>> nearest_rivals(X, y)
+        (tensor([5., 4., 4.]), tensor([2, 2, 1]))
     """
     others, labels = (X, y) if others is None or labels is None else (others, labels)
     one = bool((labels == labels[0]).all()) and bool((y == labels[0]).any())

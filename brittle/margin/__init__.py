@@ -8,6 +8,7 @@ from brittle.margin.any_width.largest import LargestMargin, largest
 from brittle.margin.any_width.proof import MarginProof
 from brittle.margin.compress import compress
 from brittle.margin.deep_kkt import DeepKKTResidual, deep_residual
+from brittle.margin.follow import follow
 from brittle.margin.kkt import KKTResidual, residual
 from brittle.margin.path import Moment, along_flow, moment
 from brittle.margin.solve import KKTPoint, solve, solve_many
@@ -26,6 +27,7 @@ __all__ = [
     "check_margin",
     "compress",
     "deep_residual",
+    "follow",
     "gap",
     "largest",
     "moment",

@@ -12,6 +12,15 @@ def compress(network: TwoLayer, data: Data) -> TwoLayer:
     With u_j = |v_j| (w_j, b_j), neurons of one sign and one pattern add up: φ(Σ u_j·x̃) = Σ φ(u_j·x̃) on the data, and
     the balanced weights of the sum have squared norm 2‖Σ u_j‖ ≤ Σ_j v_j² + ‖(w_j, b_j)‖². Off the data the
     network changes.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=500, rng=torch.Generator().manual_seed(0))
+        >>> small = bt.margin.compress(start, data)
+        >>> small.width < 500, torch.allclose(small.logits(data.X), start.logits(data.X))
+        (True, True)
     """
     network.check(data.X)
     Z = network.preactivations(data.X)

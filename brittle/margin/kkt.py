@@ -36,6 +36,13 @@ class KKTResidual(Result):
     balance: max_j ||v_j| - ‖(w_j, b_j)‖| / ‖θ‖, zero at a KKT point
     norm_gap: |‖θ‖² - 2 Σ λ_i| / ‖θ‖², zero at a KKT point
     kink_tolerance, margin_tolerance, biases: as they were given
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.margin.residual(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> found.share_on_margin, bool((found.multipliers > 0).all())
+        (1.0, True)
     """
 
     stationarity: float
@@ -66,6 +73,13 @@ def residual(
     An example may carry a multiplier if q ≤ (1 + margin_tolerance) min q, so complementarity never exceeds that
     tolerance; with `inf` stationarity is the smallest over all multipliers, a lower bound. The slope at z_ij is free
     if |z_ij| ≤ kink_tolerance ‖(w_j, b_j)‖ ‖(x_i, 1)‖. Without biases, b is no parameter and must be zero.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> robust = bt.networks.nearly_orthogonal(data.X, data.y).network  # robust, and no KKT point
+        >>> bt.margin.residual(robust, data).stationarity > 0.01
+        True
     """
     X, weights = homogeneous(network, data, biases)
     q = weights.margins(X, data.y)

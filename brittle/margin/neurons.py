@@ -33,10 +33,19 @@ class Neurons:
         """Those of a network, zero ones included."""
         return cls(weights.v.abs()[:, None] * weights.W, weights.v.sign())
 
+    @property
+    def sizes(self) -> Tensor:
+        """‖u_g‖ (G,)."""
+        sizes: Tensor = self.U.norm(dim=1)
+        return sizes
+
+    def take(self, chosen: Tensor) -> "Neurons":
+        """Some of them."""
+        return Neurons(self.U[chosen], self.signs[chosen])
+
     def nonzero(self) -> "Neurons":
         """Those with u ≠ 0."""
-        alive = (self.U != 0).any(1)
-        return Neurons(self.U[alive], self.signs[alive])
+        return self.take((self.U != 0).any(1))
 
     def balanced(self, divisor: float = 1.0) -> Weights:
         """Weights with |v_g| = ‖w̃_g‖ of the function divided by a number."""

@@ -22,6 +22,15 @@ class Moment(Result):
     complementarity: δ of those multipliers
     normalised_margin: γ = min q / ‖θ‖²
     gradient_evaluations, seconds: what it took to get there
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> early, late = bt.margin.along_flow(start, data, [-5, -50])
+        >>> late.normalised_margin > early.normalised_margin
+        True
     """
 
     log_loss: float
@@ -33,7 +42,17 @@ class Moment(Result):
 
 
 def moment(training: Training[TwoLayer], data: Data) -> Moment:
-    """The residual of a training's network."""
+    """The residual of a training's network.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-20)).train(start, data)
+        >>> bt.margin.moment(trained, data).log_loss == trained.log_loss
+        True
+    """
     measured = residual(training.network, data, margin_tolerance=math.inf)
     return Moment(
         training.log_loss,
@@ -46,7 +65,16 @@ def moment(training: Training[TwoLayer], data: Data) -> Moment:
 
 
 def along_flow(network: TwoLayer, data: Data, log_losses: Sequence[float], flow: Flow | None = None) -> list[Moment]:
-    """The flow's moments at these falling log-losses; counts and seconds are those from the beginning."""
+    """The flow's moments at these falling log-losses; counts and seconds are those from the beginning.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> [moment.log_loss <= goal for moment, goal in zip(bt.margin.along_flow(start, data, [-5, -50]), [-5, -50])]
+        [True, True]
+    """
     falling = all(a > b for a, b in pairwise(log_losses))
     require(falling, f"log_losses are {list(log_losses)}; each must be smaller than the one before it")
     moments: list[Moment] = []

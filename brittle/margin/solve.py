@@ -30,6 +30,16 @@ class KKTPoint(Result):
     rounds: convex programs that were solved
     steps: interior-point steps in all of them
     seconds: from the call to the answer
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=20, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
+        >>> point = bt.margin.solve(trained, data)
+        >>> point.status, point.residual.stationarity < 1e-9, point.neurons < 20
+        (<Ending.SOLVED: 'solved'>, True, True)
     """
 
     network: TwoLayer
@@ -80,6 +90,16 @@ def solve(
 
     `tolerance` is on stationarity and complementarity; `pricing` is how much a left-out pattern may violate the dual
     (smaller: a larger margin over the patterns, more time).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=20, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
+        >>> point = bt.margin.solve(trained, data)
+        >>> bt.margin.residual(point.network, data).stationarity < 1e-9
+        True
     """
     require_positive("tolerance", tolerance)
     require_positive("pricing", pricing)
@@ -118,7 +138,18 @@ def solve_many(
     pricing: float = 0.05,
     watch: Watch = silent,
 ) -> tuple[KKTPoint, ...]:
-    """The distinct KKT points that networks lead to, the largest normalised margin first; options as for `solve`."""
+    """The distinct KKT points that networks lead to, the largest normalised margin first; options as for `solve`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng, data = torch.Generator().manual_seed(0), bt.settings.Orthogonal(6).sample(6)
+        >>> flow = bt.training.Flow(until=bt.training.LogLoss(-3))
+        >>> starts = [flow.train(bt.networks.PyTorch().draw(6, 20, rng), data).network for _ in range(2)]
+        >>> points = bt.margin.solve_many(starts, data)
+        >>> points[0].normalised_margin >= points[-1].normalised_margin
+        True
+    """
     points: list[KKTPoint] = []
     for network in networks:
         point = solve(network, data, biases=biases, tolerance=tolerance, pricing=pricing, watch=watch)

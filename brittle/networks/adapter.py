@@ -24,6 +24,14 @@ class Adapter(Network):
 
     Rows of X (n, dim) are reshaped to `shape` (by default the flat row itself) and converted to the module's float
     type. Each row's output must depend on that row alone.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 5), torch.nn.Tanh(), torch.nn.Linear(5, 1))
+        >>> network = bt.networks.as_network(module)
+        >>> type(network).__name__, network.dim, network.classes
+        ('Adapter', 2, 1)
     """
 
     inner: nn.Module

@@ -15,7 +15,15 @@ LARGEST_MATRIX = 2**27  # entries of one layer's matrix, 1 GB in float64
 
 
 class Affine(ABC):
-    """x ↦ A x + offset from `inputs` to `outputs` numbers; rows of X are points."""
+    """x ↦ A x + offset from `inputs` to `outputs` numbers; rows of X are points.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> layer = bt.networks.Dense(torch.tensor([[1.0, 2.0]]), torch.tensor([3.0]))
+        >>> isinstance(layer, bt.networks.Affine), layer.apply(torch.tensor([[1.0, 1.0]])).tolist()
+        (True, [[6.0]])
+    """
 
     structured: ClassVar[bool] = False  # whether other numbers in `parameters` could make another kind of map
 
@@ -94,7 +102,15 @@ class Affine(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Dense(Affine):
-    """weight (outputs, inputs) and bias (outputs,) of one float type."""
+    """weight (outputs, inputs) and bias (outputs,) of one float type.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> layer = bt.networks.Dense(torch.tensor([[3.0, 4.0]]), torch.ones(1))
+        >>> layer.apply(torch.eye(2)).tolist(), layer.transpose(torch.ones(1, 1)).tolist()
+        ([[4.0], [5.0]], [[3.0, 4.0]])
+    """
 
     weight: Tensor
     bias: Tensor
@@ -161,6 +177,15 @@ class Convolution(Affine):
     `bias` has a number for every channel, or one for every output: a shift of the input that is folded into it ends
     where the padding begins. `stride`, `padding` (zeros), `dilation` and `groups` as in `torch.nn.Conv2d`; rows are
     images laid flat.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> edges = bt.networks.Convolution(torch.tensor([[[[-1.0, 1.0]]]]), torch.zeros(1), image=(1, 1, 3))
+        >>> edges.apply(torch.tensor([[1.0, 4.0, 9.0]])).tolist()
+        [[3.0, 5.0]]
+        >>> edges.matrix.tolist()
+        [[-1.0, 1.0, 0.0], [0.0, -1.0, 1.0]]
     """
 
     kernel: Tensor

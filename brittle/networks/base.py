@@ -14,7 +14,17 @@ UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was
 
 
 class Network(ABC):
-    """A classifier of rows of X (n, dim): by the sign of one logit (`classes` is 1), or by the largest of C logits."""
+    """A classifier of rows of X (n, dim): by the sign of one logit (`classes` is 1), or by the largest of C logits.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 3))
+        >>> network = bt.networks.as_network(module)
+        >>> X = torch.eye(2)
+        >>> network.logits(X).shape, network.predict(X).shape, network.margins(X, torch.tensor([0, 2])).shape
+        (torch.Size([2, 3]), torch.Size([2]), torch.Size([2]))
+    """
 
     @property
     @abstractmethod

@@ -15,6 +15,15 @@ def best_of(network: Layered, groups: Sequence[Sequence[int]], one_logit: bool =
     """The network whose logits are the largest of every group of the given one's logits.
 
     With `one_logit` it has one, of two groups the second one's less the first one's: that of the labels -1 and 1.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> clusters = bt.networks.PyTorch().draw_deep(2, (5,), torch.Generator().manual_seed(0), outputs=4)
+        >>> classes = bt.networks.best_of(clusters, [[0, 1], [2, 3]])  # two clusters make a class
+        >>> X = torch.eye(2).double()
+        >>> torch.allclose(classes.logits(X)[:, 0].double(), clusters.logits(X)[:, :2].amax(1).double())
+        True
     """
     sizes = [len(group) for group in groups]
     require(

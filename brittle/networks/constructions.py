@@ -25,6 +25,13 @@ class Construction:
     No perturbation shorter than `radius` flips any of them; `promised` is the radius in the paper, where it states one.
     Each of them has a known perturbation that flips it at any norm above `flip` (infinity where none is known).
     `multipliers` (n,) are those of a KKT point.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> built = bt.networks.nearly_orthogonal(data.X, data.y)
+        >>> built.network.width, built.radius, built.promised
+        (4, 1.0, 0.5)
     """
 
     network: TwoLayer
@@ -40,6 +47,14 @@ def nearly_orthogonal(X: Tensor, y: Tensor, coherence: float | None = None) -> C
     Where |x_i·x_j| ≤ c d, neuron j is 1 on its own example and at most -1 on every other. A perturbation shorter than
     1/‖w‖ = (1-c)/2·√d leaves the own neuron positive and every other one negative, so that the output keeps the sign
     of y_i. The paper promises half of that.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(16).sample(6)
+        >>> built = bt.networks.nearly_orthogonal(data.X, data.y)
+        >>> radii = bt.certificates.Dual().bound(built.network, data).lower
+        >>> built.promised, bool((radii >= built.promised).all())
+        (1.0, True)
     """
     X, y, d = _checked(X, y, "examples")
     measured = largest_product(X) / d
@@ -61,6 +76,14 @@ def clustered(means: Tensor, labels: Tensor, noise: float = 0.0) -> Construction
     1-2k d^{-ln(d)/2}, the first is ≥ 1 and the others are ≤ -1 where p + t d ≤ d/4. As ‖w_j‖ = 4/√d, a perturbation
     shorter than √d/4 changes none of these signs. The paper promises half of that. (frei2023's Assumption 2.2 implies
     the condition.)
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> means = 3 * torch.eye(9)[:4].double()
+        >>> built = bt.networks.clustered(means, torch.tensor([1.0, 1.0, -1.0, -1.0]).double())
+        >>> built.network.margins(means, torch.tensor([1.0, 1.0, -1.0, -1.0]).double()).tolist()
+        [2.0, 2.0, 2.0, 2.0]
     """
     means, labels, d = _checked(means, labels, "means")
     require(noise >= 0 and math.isfinite(noise), f"noise is {noise!r}; it must be a finite number of at least 0")
@@ -80,6 +103,13 @@ def smaller_norm(X: Tensor, y: Tensor) -> Construction:
     With a_j = x_j·δ/√d, y_i N(x_i + δ) ≥ 1 - (|a_i| + Σ_{y_j≠y_i} |a_j|)/√d ≥ 1 - ‖δ‖ √((1+n')/d), where n' examples
     have the other label. Equality is attained, so √(d/(1+n')) is the exact distance to the boundary. The paper's
     z = (2/n') Σ_{y_j≠y_i} x_j, of norm 2√(d/n') (2√2 for d = n), takes the output to -y_i: `flip`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(16).sample(6)
+        >>> small, robust = bt.networks.smaller_norm(data.X, data.y), bt.networks.nearly_orthogonal(data.X, data.y)
+        >>> bool(small.network.squared_norm < robust.network.squared_norm)
+        True
     """
     X, y, d = _checked_orthogonal(X, y)
     others = _others(y)
@@ -97,6 +127,13 @@ def orthogonal_kkt(X: Tensor, y: Tensor) -> Construction:
     (`multipliers` holds λ). While neuron u₋ is off the output is not negative, and where it is on,
     N(x+δ) ≥ 1 + (u₊-u₋)·δ. As (α+τ)√n = √(n/d) is the norm of u₊-u₋ without bias, the distance to the boundary is
     exactly √(d/n), along -y_i Σ_j y_j x_j for every example.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> built = bt.networks.orthogonal_kkt(data.X, data.y)
+        >>> built.network.width, bt.margin.residual(built.network, data).stationarity < 1e-9
+        (2, True)
     """
     X, y, d = _checked_orthogonal(X, y)
     n, positive = len(X), y > 0
@@ -117,6 +154,14 @@ def linear_model(means: Tensor, labels: Tensor) -> Construction:
     """frei2023 4: x ↦ w·x with w = Σ_q y^(q) μ^(q)/d, exactly linear as φ(w·x) - φ(-w·x).
 
     The distance of each mean from the boundary is y^(q) w·μ^(q)/‖w‖; `flip` is the largest of them.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> means, labels = 2 * torch.eye(4).double(), torch.tensor([1.0, 1.0, -1.0, -1.0]).double()
+        >>> built = bt.networks.linear_model(means, labels)
+        >>> built.network.width, built.network.margins(means, labels).tolist()
+        (2, [1.0, 1.0, 1.0, 1.0])
     """
     means, labels, d = _checked(means, labels, "means")
     w = labels @ means / d

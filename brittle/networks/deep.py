@@ -17,7 +17,15 @@ LARGEST_CLASSES = 4096  # of a linear classifier, whose form as a ReLU network g
 
 @dataclass(frozen=True, eq=False)
 class Deep(Layered):
-    """`maps`: at least two affine maps, the last with 1 or C outputs; `start` is where training began."""
+    """`maps`: at least two affine maps, the last with 1 or C outputs; `start` is where training began.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw_deep(3, (5, 4), torch.Generator().manual_seed(0))
+        >>> network.shape, network.depth
+        ((3, 5, 4, 1), 3)
+    """
 
     maps: tuple[Affine, ...]
     start: "Deep | None" = None
@@ -98,12 +106,30 @@ def simplest(network: Deep) -> TwoLayer | Deep:
 
 
 def layered_or_none(network: Network) -> Layered | None:
-    """The network itself where its layers are known."""
+    """The network itself where its layers are known.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> smooth = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        >>> bt.networks.layered_or_none(bt.networks.as_network(smooth)) is None
+        True
+    """
     return network if isinstance(network, Layered) else None
 
 
 def as_layered(network: Network, about: str) -> Layered:
-    """The network itself; `about` is what needs layers, and is said where there are none."""
+    """The network itself; `about` is what needs layers, and is said where there are none.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        >>> bt.networks.as_layered(bt.networks.as_network(module), "a certificate")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        brittle.common.errors.InputError: a certificate needs a network of affine layers and ReLUs...
+    """
     if isinstance(network, Layered):
         return network
     kind = type(network).__name__
@@ -111,7 +137,17 @@ def as_layered(network: Network, about: str) -> Layered:
 
 
 def as_two_layer(network: Network, about: str) -> TwoLayer:
-    """The network as a TwoLayer; `about` is what needs one, and is said where it is none."""
+    """The network as a TwoLayer; `about` is what needs one, and is said where it is none.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> deep = bt.networks.PyTorch().draw_deep(3, (5, 4), torch.Generator().manual_seed(0))
+        >>> bt.networks.as_two_layer(deep, "a KKT point")
+        Traceback (most recent call last):
+            ...
+        brittle.common.errors.InputError: a KKT point needs a two-layer network with one output; it has 3 layers
+    """
     if isinstance(network, Deep):
         network = simplest(network)
     if isinstance(network, TwoLayer):

@@ -18,6 +18,20 @@ class Folded(Deep):
 
     It is judged by its layers and trained in the form in which it came: kernels stay shared, and what is carried past a
     ReLU or pooled stays as it is.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(
+        ...     torch.nn.Conv2d(1, 2, 3),
+        ...     torch.nn.ReLU(),
+        ...     torch.nn.MaxPool2d(2),
+        ...     torch.nn.Flatten(),
+        ...     torch.nn.Linear(2, 3),
+        ... )
+        >>> network = bt.networks.as_network(module, shape=(1, 4, 4))
+        >>> type(network).__name__, network.dim, network.classes
+        ('Folded', 16, 3)
     """
 
     graph: Graph = field(kw_only=True)

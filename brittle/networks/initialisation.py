@@ -21,7 +21,17 @@ BIASES = option("Hidden biases; only pytorch draws them unless asked.")
 
 @dataclass(frozen=True)
 class Initialisation(ABC):
-    """A law of (W, b, v), with b = 0 unless `biases`. `scale` divides the weights, and b too where `scale_biases`."""
+    """A law of (W, b, v), with b = 0 unless `biases`. `scale` divides the weights, and b too where `scale_biases`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> start = bt.networks.Kaiming()
+        >>> isinstance(start, bt.networks.Initialisation)
+        True
+        >>> start.draw(10, width=6, rng=torch.Generator().manual_seed(0)).W.shape
+        torch.Size([6, 10])
+    """
 
     name: ClassVar[str]  # what the command line calls it
 
@@ -61,6 +71,13 @@ class PyTorch(Initialisation):
 
     In the span the law of the first layer is the Gaussian of the same variance, which is what its projection on a
     few directions tends to in high dimension.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(25, width=7, rng=torch.Generator().manual_seed(0))
+        >>> bool(network.W.abs().max() <= 1 / 5), network.width
+        (True, 7)
     """
 
     name: ClassVar = "pytorch"
@@ -106,7 +123,15 @@ class PyTorch(Initialisation):
 
 @dataclass(frozen=True)
 class Kaiming(Initialisation):
-    """melamed2023 3.1: w_i ~ N(0, β² I) with β² = 1/d unless given, output weights ±1/√m."""
+    """melamed2023 3.1: w_i ~ N(0, β² I) with β² = 1/d unless given, output weights ±1/√m.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.Kaiming().draw(784, width=400, rng=torch.Generator().manual_seed(0))
+        >>> round(network.W.norm(dim=1).mean().item(), 1), network.v.abs().unique().tolist()
+        (1.0, [0.05])
+    """
 
     name: ClassVar = "kaiming"
 
@@ -123,7 +148,15 @@ class Kaiming(Initialisation):
 
 @dataclass(frozen=True)
 class Lazy(Initialisation):
-    """wang2022 2.1: w_s ~ N(0, I), output weights ±1/√m."""
+    """wang2022 2.1: w_s ~ N(0, I), output weights ±1/√m.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.Lazy().draw(100, width=400, rng=torch.Generator().manual_seed(0))
+        >>> network.v.abs().unique().tolist()
+        [0.05]
+    """
 
     name: ClassVar = "lazy"
 
@@ -134,7 +167,17 @@ class Lazy(Initialisation):
 
 
 def redrawn(network: Kind, rng: Generator) -> Kind:
-    """PyTorch's initialisation of a network like this one, in float64; layers without biases stay without."""
+    """PyTorch's initialisation of a network like this one, in float64; layers without biases stay without.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=rng)
+        >>> again = bt.networks.redrawn(network, rng)
+        >>> again.shape == network.shape, bool((again.W == network.W).any())
+        (True, False)
+    """
     layers = []
     for layer in network.layers:
         weight, bias = layer.parameters

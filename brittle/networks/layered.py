@@ -14,7 +14,17 @@ from brittle.networks.base import Network, in_chunks
 
 
 class Layered(Network):
-    """What every room needs of such a network; `start` is where training began, where that is known."""
+    """What every room needs of such a network; `start` is where training began, where that is known.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> isinstance(network, bt.networks.Layered), network.shape
+        (True, (3, 5, 1))
+        >>> [tuple(weight.shape) for weight in network.weights]
+        [(5, 3), (1, 5)]
+    """
 
     start: Self | None
 

@@ -17,6 +17,13 @@ class NearestNeighbour(Network):
     The score of a class is s_k(x) = max over its points p of x·p - ‖p‖²/2, which is -½ (distance)² up to a term that is
     the same for all classes: the nearest point wins. The logit of a sign network is s₊ - s₋. All are piecewise
     linear, with the winning points as gradients.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rule = bt.networks.NearestNeighbour(torch.tensor([[0.0], [4.0]]), torch.tensor([-1.0, 1.0]))
+        >>> rule.predict(torch.tensor([[1.0], [3.0]])).tolist()
+        [-1.0, 1.0]
     """
 
     points: Tensor

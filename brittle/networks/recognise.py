@@ -35,6 +35,17 @@ class Recognition:
     `parts` say what was found, folded and cut off; on so many `inputs` the outputs differ by at most `difference`,
     relative to the largest of them, or to 1 if that is larger. Where it stayed a black box, `reason` says why, and is
     empty otherwise.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> layers = torch.nn.Linear(2, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Linear(4, 1)
+        >>> module = torch.nn.Sequential(*layers)
+        >>> network, seen = bt.networks.recognise(module)
+        >>> seen.parts
+        ('a TwoLayer network of 2 layers', '2 linear layers', '1 batch norm folded')
+        >>> type(network).__name__
+        'TwoLayer'
     """
 
     parts: tuple[str, ...] = ()
@@ -54,6 +65,13 @@ def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = 
     Classifiers of scikit-learn that are such networks, behind steps that are affine, become them too.
 
     `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 1))
+        >>> type(bt.networks.as_network(module)).__name__
+        'TwoLayer'
     """
     return recognise(thing, shape)[0]
 
@@ -64,6 +82,14 @@ def recognise(
     """`as_network`, and what was recognised; None where there was nothing foreign to look at.
 
     `examples` are rows on which the result is compared with the module besides random ones.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.GELU(), torch.nn.Linear(4, 1))
+        >>> network, seen = bt.networks.recognise(module)
+        >>> seen.reason
+        'gelu is no ReLU'
     """
     if isinstance(thing, Network):
         return thing, None

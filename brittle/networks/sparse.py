@@ -20,6 +20,14 @@ class Sparse(Affine):
 
     `bias` is (outputs,), `features` the number of inputs. The entries are no parameters of their own (a carried value
     has weight 1, a kernel's numbers are repeated), so that the map cannot be trained.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> values, columns, starts = torch.tensor([2.0, 3.0]), torch.tensor([1, 0]), torch.tensor([0, 1, 2])
+        >>> layer = bt.networks.Sparse(values, torch.zeros(2), columns, starts, features=2)
+        >>> layer.matrix.tolist()
+        [[0.0, 2.0], [3.0, 0.0]]
     """
 
     values: Tensor

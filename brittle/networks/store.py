@@ -56,7 +56,15 @@ def require_format(network: Network, path: str | Path) -> None:
 
 
 def save_network(network: Network, path: str | Path) -> None:
-    """Write a network whole or not at all; the suffix chooses the format."""
+    """Write a network whole or not at all; the suffix chooses the format.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> for name in ("net.npz", "net.safetensors"):
+        ...     bt.networks.save_network(network, name)
+    """
     if Path(path).suffix.lower() == ".pt2":
         write_exported(network, path)
         return
@@ -85,6 +93,14 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
 
     A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
     unless it is flat.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> bt.networks.save_network(network, "net.npz")
+        >>> bt.networks.load_network("net.npz").width
+        5
     """
     return read_network(path, module, shape)[0]
 
@@ -92,7 +108,17 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
 def read_network(
     path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = (), examples: Tensor | None = None
 ) -> tuple[Network, Recognition | None]:
-    """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on."""
+    """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+        >>> torch.save(module.state_dict(), "net.pt")
+        >>> network, seen = bt.networks.read_network("net.pt")
+        >>> type(network).__name__
+        'TwoLayer'
+    """
     graph = _program(path)
     if graph is not None:
         return rebuilt(path, graph, shape, examples)

@@ -14,7 +14,15 @@ from brittle.networks.layered import Layered
 
 @dataclass(frozen=True, eq=False)
 class TwoLayer(Layered):
-    """W (width, dim), b (width,), v (width,), c (), all of one float type; `start` is where training began."""
+    """W (width, dim), b (width,), v (width,), c (), all of one float type; `start` is where training began.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> absolute = bt.networks.TwoLayer(torch.tensor([[1.0], [-1.0]]), torch.zeros(2), torch.ones(2))
+        >>> absolute.logits(torch.tensor([[-3.0], [2.0]])).tolist()
+        [3.0, 2.0]
+    """
 
     W: Tensor
     b: Tensor

@@ -18,7 +18,17 @@ SHOWN = 5  # adversarial examples
 
 
 def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
-    """The pictures as PNG files."""
+    """The pictures as PNG files.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> bt.report.write_audit_pictures(found, found.model, found.data, Path("pictures"))
+        >>> sorted(path.name for path in Path("pictures").iterdir())
+        ['curves.png', 'radii.png', 'slice.png']
+    """
     folder.mkdir(parents=True, exist_ok=True)
     figures = {
         "radii": radius_distribution(audit),

@@ -49,7 +49,14 @@ def write_audit_page(
     origin: Origin | None = None,
     other: tuple[str, Mapping[str, Any]] | None = None,
 ) -> None:
-    """The page of an audit of this network on these data, as one file; see `audit_page`."""
+    """The page of an audit of this network on these data, as one file; see `audit_page`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
+        >>> bt.report.write_audit_page(found, found.model, found.data, "audit.html", "Orthogonal examples")
+    """
     page = audit_page(audit, network, data, title, origin, other)
     with replacing(path) as stream:
         stream.write(page.encode())

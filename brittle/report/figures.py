@@ -128,7 +128,15 @@ def figure_folder(folder: str | Path, figure_id: str) -> Path:
 
 
 def write_figure(result: FigureResult, folder: str | Path) -> Path:
-    """figure.png, figure.svg, points.csv, figure.json and index.html; the folder they are in."""
+    """figure.png, figure.svg, points.csv, figure.json and index.html; the folder they are in.
+
+    Examples:
+        >>> import brittle as bt
+        >>> figure = bt.experiments.find("melamed2023/fig1a")[0]
+        >>> folder = bt.report.write_figure(bt.experiments.reproduce(figure, "smoke", "out"), "out")
+        >>> sorted(path.name for path in folder.iterdir())
+        ['figure.json', 'figure.png', 'figure.svg', 'index.html', 'points.csv']
+    """
     from brittle.report.figure_page import page
 
     place = figure_folder(folder, result.id)

@@ -12,7 +12,17 @@ FLOOR = 1e-16  # rounding error
 
 
 def kkt_path(flow: Sequence[Moment], solved: KKTPoint, recipe: Moment | None = None) -> Figure:
-    """Over -ln L: the least stationarity over all multipliers (left, logarithmic), the normalised margin (right)."""
+    """Over -ln L: the least stationarity over all multipliers (left, logarithmic), the normalised margin (right).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> moments = bt.margin.along_flow(start, data, [-3, -10])
+        >>> solved = bt.margin.solve(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> figure = bt.plot.path(moments, solved)
+    """
     figure, (left,) = panels(width=6.4, height=3.8)
     right = left.twinx()
     right.grid(False)

@@ -6,7 +6,13 @@ from shlex import quote
 
 @dataclass(frozen=True)
 class Origin:
-    """The `command` that made the audit and its `seed`; the files of the `network` and of the `data`."""
+    """The `command` that made the audit and its `seed`; the files of the `network` and of the `data`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.report.Origin(network="my net.npz").harden("trades")
+        "brittle harden 'my net.npz' --data data.npz --remedy trades --out hard.npz"
+    """
 
     command: str = ""
     seed: int | None = None

@@ -10,7 +10,14 @@ from brittle.report.style import COLOURS, panels, save
 
 
 def sandwich(found: Bounds) -> Figure:
-    """Sorted by upper bound, then by lower bound; examples without a known flip stand at the right without an upper."""
+    """Sorted by upper bound, then by lower bound; examples without a known flip stand at the right without an upper.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> figure = bt.plot.sandwich(bt.certificates.Relaxation().bound(network, data))
+    """
     shown = torch.where(found.upper.isfinite(), found.upper, found.cap)
     order = torch.argsort(shown + 1e-9 * found.lower)
     lower, upper, exact = found.lower[order], found.upper[order], found.exact[order]
@@ -29,7 +36,15 @@ def sandwich(found: Bounds) -> Figure:
 
 
 def draw_sandwich(found: Bounds, path: str | Path) -> Path:
-    """The enclosures of all examples, sorted by radius, as a picture file."""
+    """The enclosures of all examples, sorted by radius, as a picture file.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.certificates.Dual().bound(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bt.report.draw_sandwich(found, "radii.png").name
+        'radii.png'
+    """
     return save(sandwich(found), path)
 
 

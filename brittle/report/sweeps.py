@@ -30,7 +30,18 @@ def _beside(comparison: Comparison | None, otherwise: str = "") -> list[str]:
 
 
 def write_csv(path: str | Path, cases: Sequence[Case]) -> None:
-    """Every hypothesis and every promise of every combination."""
+    """Every hypothesis and every promise of every combination.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> import brittle as bt
+        >>> theorem, rng = bt.theorems.find("vardi2022/3.1"), torch.Generator().manual_seed(0)
+        >>> cases = bt.theorems.sweep(theorem, {"dim": [50]}, rng)
+        >>> bt.report.write_csv("sweep.csv", cases)
+        >>> Path("sweep.csv").read_text().split()[0]
+        'dim,verdict,part,name,value,relation,limit,slack,holds,problem'
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow([*cases[0].values, "verdict", *COMPARED, "problem"])
@@ -51,7 +62,18 @@ def _compared(case: Case) -> Iterator[list[Any]]:
 
 
 def write_latex(path: str | Path, cases: Sequence[Case]) -> None:
-    """A tabular with the rules of booktabs."""
+    """A tabular with the rules of booktabs.
+
+    Examples:
+        >>> from pathlib import Path
+        >>> import torch
+        >>> import brittle as bt
+        >>> theorem, rng = bt.theorems.find("vardi2022/3.1"), torch.Generator().manual_seed(0)
+        >>> cases = bt.theorems.sweep(theorem, {"dim": [50]}, rng)
+        >>> bt.report.write_latex("sweep.tex", cases)
+        >>> "verdict" in Path("sweep.tex").read_text()
+        True
+    """
     _write(path, tabular(headings(cases), map(_shown, cases), "r" * len(cases[0].values) + "llrlr"))
 
 

@@ -9,14 +9,8 @@ from typing import Any
 
 from brittle.common.errors import InputError
 from brittle.common.files import existing, replacing
-from brittle.theorems import Theorem
+from brittle.theorems import PAPERS, Theorem
 
-TITLES = {
-    "vardi2022": "Gradient Methods Provably Converge to Non-Robust Networks",
-    "frei2023": "The Double-Edged Sword of Implicit Bias",
-    "melamed2023": "Adversarial Examples Exist in Two-Layer ReLU Networks for Low Dimensional Linear Subspaces",
-    "wang2022": "Adversarial Robustness is at Odds with Lazy Training",
-}
 FEW = 5  # exponents that fit on a line
 OPENING = """\
 # The theorems
@@ -49,9 +43,13 @@ def write_index(path: Path, theorems: Sequence[Theorem], results: Mapping[str, d
 def index(theorems: Sequence[Theorem], results: Mapping[str, dict[str, Any]]) -> str:
     parts = [OPENING, _overview(theorems, results)]
     for paper in dict.fromkeys(theorem.paper for theorem in theorems):
-        parts.append(f"## {paper}\n\n*{TITLES.get(paper, paper)}*\n")
+        parts.append(f"## {paper}\n\n*{_title(paper)}*\n")
         parts += [_entry(theorem, results.get(theorem.id)) for theorem in theorems if theorem.paper == paper]
     return "\n".join(parts)
+
+
+def _title(paper: str) -> str:
+    return PAPERS[paper].title if paper in PAPERS else paper
 
 
 def _overview(theorems: Sequence[Theorem], results: Mapping[str, dict[str, Any]]) -> str:

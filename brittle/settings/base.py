@@ -21,6 +21,13 @@ class Truth:
 
     Vectors have as many entries as `Data.X` has columns. For data sampled in their span that is fewer than `dim`,
     and `basis` then spans the part of P that those columns span.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> truth = bt.settings.Orthogonal(4).sample(2).truth
+        >>> truth.radius, truth.coherence
+        (2.0, 0.0)
     """
 
     dim: int | None = None  # ambient dimension d
@@ -47,6 +54,12 @@ class Data:
     `X_test` and `y_test` are held-out examples of the same form, None without; `truth` is what the setting knows.
     All four may be given as tensors, arrays, lists or tables. Examples with axes of their own, such as (n, C, H, W),
     are laid flat, and `shape` remembers them; labels that are texts are numbered, and `truth.names` remembers these.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Data([[0.0, 1.0], [1.0, 0.0]], [-1, 1])
+        >>> len(data), data.dim, data.binary, data.X.dtype
+        (2, 2, True, torch.float64)
     """
 
     X: Tensor
@@ -159,7 +172,17 @@ class Data:
 
 
 class Setting(ABC):
-    """A source of data. Its fields are its parameters; `sample` is its verb."""
+    """A source of data. Its fields are its parameters; `sample` is its verb.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> setting = bt.settings.Sphere(dim=5)
+        >>> isinstance(setting, bt.settings.Setting)
+        True
+        >>> setting.sample(10, torch.Generator().manual_seed(0), test=3).X_test.shape
+        torch.Size([3, 5])
+    """
 
     name: ClassVar[str]  # what the command line calls it
 
@@ -202,7 +225,15 @@ class Setting(ABC):
 
 
 class GivenSet(Setting):
-    """A setting that holds a given set of examples, perhaps with a test set of its own."""
+    """A setting that holds a given set of examples, perhaps with a test set of its own.
+
+    Examples:
+        >>> import brittle as bt
+        >>> issubclass(bt.settings.Digits, bt.settings.GivenSet)
+        True
+        >>> len(bt.settings.Digits().sample())
+        1797
+    """
 
     @property
     def in_span_offered(self) -> bool:

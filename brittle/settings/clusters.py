@@ -21,6 +21,13 @@ class Clusters(Setting):
 
     The means are orthogonal, or uniform on the sphere where `random_means`; `balance` is the share of the clusters
     that carry the rarer label, -1, as nearly as their number allows and at least one.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Clusters(dim=50, clusters=4, noise=0.5).sample(20, torch.Generator().manual_seed(0))
+        >>> data.truth.means.shape, data.truth.mean_labels.tolist()
+        (torch.Size([4, 50]), [1.0, 1.0, -1.0, -1.0])
     """
 
     name: ClassVar = "clusters"

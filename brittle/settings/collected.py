@@ -19,6 +19,12 @@ ROWS_AT_ONCE = 256
 def as_data(X: Data | Examples, y: Labels | str | None = None) -> Data:
     """Data as they are; examples X with labels y (of a table the name of its label column), or the pair (X, y); a torch
     `Dataset` or `DataLoader` of such pairs, each example of which is taken once.
+
+    Examples:
+        >>> import numpy as np
+        >>> import brittle as bt
+        >>> bt.settings.as_data(np.eye(2), np.array([0, 1])).y.tolist()
+        [0, 1]
     """
     if isinstance(X, Data):
         require(y is None, "y is given beside a Data, which has labels of its own: leave it out")

@@ -38,6 +38,13 @@ class File(GivenSet):
 
     `label` is the label column of a table, by name or by position; `header` says whether a .csv has names in its first
     line (None: look). `classes` keeps two labels and calls them -1 and +1.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Line7().sample(), "line.npz")
+        >>> data = bt.settings.File("line.npz").sample()
+        >>> len(data), data.dim
+        (7, 2)
     """
 
     name: ClassVar = "file"
@@ -77,12 +84,26 @@ def _table(X: Examples, y: Labels, features: Sequence[str] | None) -> Data:
 
 
 def load_data(path: str | Path) -> Data:
-    """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures."""
+    """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Grid25().sample(), "grid.npz")
+        >>> bt.settings.load_data("grid.npz").X.shape
+        torch.Size([25, 3])
+    """
     return File(path).load()
 
 
 def save_data(data: Data, path: str | Path) -> None:
-    """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back."""
+    """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.save_data(bt.settings.Line7().sample(), "line.npz")
+        >>> bt.settings.load_data("line.npz").truth.codimension
+        1
+    """
     require(Path(path).suffix.lower() == ".npz", f"{path}: data are written as .npz; choose such a name")
     values = {name: getattr(data, name) for name in EXAMPLES}
     values |= {field.name: getattr(data.truth, field.name) for field in fields(Truth)}

@@ -25,7 +25,13 @@ VERIFY = option("Insist on the original files' SHA-256.")
 
 @dataclass(frozen=True)
 class ImageSet(GivenSet):
-    """Pictures with pixels in [0, 1]: all classes by number, or two `classes` as -1 and +1."""
+    """Pictures with pixels in [0, 1]: all classes by number, or two `classes` as -1 and +1.
+
+    Examples:
+        >>> import brittle as bt
+        >>> isinstance(bt.settings.Mnist(classes=(3, 8)), bt.settings.ImageSet)
+        True
+    """
 
     classes: tuple[int, int] | None = field(default=None, metadata=CLASSES)
 
@@ -73,7 +79,14 @@ class Pictures:
 
 @dataclass(frozen=True)
 class Digits(ImageSet):
-    """scikit-learn's 1797 bundled 8 × 8 digits; no test set of its own."""
+    """scikit-learn's 1797 bundled 8 × 8 digits; no test set of its own.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Digits(classes=(3, 8)).sample()
+        >>> data.X.shape, data.truth.image
+        (torch.Size([357, 64]), (8, 8))
+    """
 
     name: ClassVar = "digits"
 
@@ -97,7 +110,13 @@ def _bundled_digits() -> np.ndarray:
 
 @dataclass(frozen=True)
 class Mnist(ImageSet):
-    """28 × 28 handwritten digits; `folder` holds the four IDX files, `verify` insists on their SHA-256."""
+    """28 × 28 handwritten digits; `folder` holds the four IDX files, `verify` insists on their SHA-256.
+
+    Examples:
+        >>> import brittle as bt
+        >>> threes_and_eights = bt.settings.Mnist(classes=(3, 8))  # from $BRITTLE_DATA, or what `fetch` brought
+        >>> data = threes_and_eights.sample()  # doctest: +SKIP
+    """
 
     name: ClassVar = "mnist"
 
@@ -110,7 +129,13 @@ class Mnist(ImageSet):
 
 @dataclass(frozen=True)
 class FashionMnist(ImageSet):
-    """28 × 28 pieces of clothing, in files like MNIST's."""
+    """28 × 28 pieces of clothing, in files like MNIST's.
+
+    Examples:
+        >>> import brittle as bt
+        >>> shirts = bt.settings.FashionMnist(classes=(0, 6))  # from $BRITTLE_DATA, or what `fetch` brought
+        >>> data = shirts.sample()  # doctest: +SKIP
+    """
 
     name: ClassVar = "fashion-mnist"
 
@@ -126,6 +151,11 @@ class Cifar10(ImageSet):
     """3 × 32 × 32 colour pictures from binary or Python batches, unpacked or as the original archive.
 
     `verify` insists on the SHA-256 of an archive; unpacked batches are judged by their structure.
+
+    Examples:
+        >>> import brittle as bt
+        >>> cats_and_dogs = bt.settings.Cifar10(classes=(3, 5))  # from $BRITTLE_DATA, or what `fetch` brought
+        >>> data = cats_and_dogs.sample()  # doctest: +SKIP
     """
 
     name: ClassVar = "cifar10"

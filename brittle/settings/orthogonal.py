@@ -16,7 +16,14 @@ from brittle.settings.sphere import divided
 
 @dataclass(frozen=True)
 class Orthogonal(Setting):
-    """x_i = √d e_i; the first half (the larger one) is labelled +1, the second half -1 (vardi2022 5.1)."""
+    """x_i = √d e_i; the first half (the larger one) is labelled +1, the second half -1 (vardi2022 5.1).
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> (data.X @ data.X.T).diagonal().tolist(), data.y.tolist()
+        ([4.0, 4.0, 4.0, 4.0], [1.0, 1.0, -1.0, -1.0])
+    """
 
     name: ClassVar = "orthogonal"
 
@@ -39,7 +46,16 @@ class Orthogonal(Setting):
 
 @dataclass(frozen=True)
 class AlmostOrthogonal(Setting):
-    """Norm √d and random inner products of which the largest is `coherence`; labels as in `Orthogonal`."""
+    """Norm √d and random inner products of which the largest is `coherence`; labels as in `Orthogonal`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> from brittle.geometry import largest_product
+        >>> data = bt.settings.AlmostOrthogonal(dim=100, coherence=2.0).sample(8, torch.Generator().manual_seed(0))
+        >>> round(largest_product(data.X), 6)
+        2.0
+    """
 
     name: ClassVar = "almost-orthogonal"
 

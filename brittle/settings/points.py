@@ -13,7 +13,14 @@ from brittle.settings.base import Data, GivenSet, Truth
 
 @dataclass(frozen=True)
 class Given(GivenSet):
-    """The examples of `data` itself."""
+    """The examples of `data` itself.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Data([[0.0, 1.0], [1.0, 0.0]], [-1, 1])
+        >>> bt.settings.Given(data).sample().X.tolist()
+        [[0.0, 1.0], [1.0, 0.0]]
+    """
 
     name: ClassVar = "given"
 
@@ -25,7 +32,13 @@ class Given(GivenSet):
 
 @dataclass(frozen=True)
 class Line7(GivenSet):
-    """(i/3 - 1)·(1, 1) for i = 0..6 with the labels -, +, -, +, -, +, - (melamed2023 figure 2)."""
+    """(i/3 - 1)·(1, 1) for i = 0..6 with the labels -, +, -, +, -, +, - (melamed2023 figure 2).
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.Line7().sample().y.tolist()
+        [-1.0, 1.0, -1.0, 1.0, -1.0, 1.0, -1.0]
+    """
 
     name: ClassVar = "line7"
 
@@ -57,6 +70,12 @@ class Grid25(GivenSet):
     """{0, ¼, ½, ¾, 1}² at the height ½; + where the parities of the two indices agree (melamed2023 figure 3).
 
     At the height 0 (figure 5) the plane is a linear subspace; elsewhere it misses the origin, and the points span R³.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Grid25(height=0.0).sample()
+        >>> data.X.shape, int((data.y > 0).sum())
+        (torch.Size([25, 3]), 13)
     """
 
     name: ClassVar = "grid25"

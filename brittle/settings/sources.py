@@ -61,6 +61,12 @@ class Holding(Result):
 
     `files` maps each original file to verified, different or absent.
     `forms` are unpacked or other forms of it, which are read too and have no checksum to verify.
+
+    Examples:
+        >>> import brittle as bt
+        >>> there = bt.settings.holding("mnist")
+        >>> sorted(there.files)[0]
+        't10k-images-idx3-ubyte.gz'
     """
 
     name: str
@@ -86,7 +92,13 @@ class Holding(Result):
 
 
 def data_folder() -> Path:
-    """$BRITTLE_DATA, else the user's cache."""
+    """$BRITTLE_DATA, else the user's cache.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.data_folder().is_absolute()
+        True
+    """
     chosen = os.environ.get("BRITTLE_DATA")
     if chosen:
         return Path(chosen).expanduser()
@@ -96,7 +108,13 @@ def data_folder() -> Path:
 
 
 def holding(name: str) -> Holding:
-    """Look at the files of one data set, without any network."""
+    """Look at the files of one data set, without any network.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.settings.holding("cifar10").name
+        'cifar10'
+    """
     folder, wanted = data_folder() / name, source(name)
     files = {file: _state(folder / file, sha) for file, sha in wanted.files.items()}
     return Holding(name, folder, files, [form for form in wanted.forms if (folder / form).is_file()])
@@ -119,7 +137,13 @@ def _state(path: Path, sha: str) -> str:
 
 
 def fetch(name: str, watch: Watch = silent) -> Holding:
-    """Download what is missing or damaged, check every SHA-256, and say what is there now."""
+    """Download what is missing or damaged, check every SHA-256, and say what is there now.
+
+    Examples:
+        >>> import brittle as bt
+        >>> there = bt.settings.fetch("mnist")  # doctest: +SKIP
+        >>> there.files  # doctest: +SKIP
+    """
     files = source(name).files
     folder = data_folder() / name
     for place, (file, sha) in enumerate(files.items()):

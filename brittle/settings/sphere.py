@@ -15,7 +15,15 @@ from brittle.settings.span import gaussians, to_norm
 
 @dataclass(frozen=True)
 class Sphere(Setting):
-    """x uniform on the sphere of radius √d (or `radius`), labels uniform ±1 (vardi2022 6)."""
+    """x uniform on the sphere of radius √d (or `radius`), labels uniform ±1 (vardi2022 6).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Sphere(dim=100).sample(5, torch.Generator().manual_seed(0))
+        >>> [round(norm, 6) for norm in data.X.norm(dim=1).tolist()]
+        [10.0, 10.0, 10.0, 10.0, 10.0]
+    """
 
     name: ClassVar = "sphere"
 
@@ -32,7 +40,15 @@ class Sphere(Setting):
 
 @dataclass(frozen=True)
 class Gaussian(Setting):
-    """x ~ N(0, variance·I) with variance 1/d unless given, labels uniform ±1."""
+    """x ~ N(0, variance·I) with variance 1/d unless given, labels uniform ±1.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Gaussian(dim=400).sample(3, torch.Generator().manual_seed(0))
+        >>> data.X.shape, data.truth.dim
+        (torch.Size([3, 400]), 400)
+    """
 
     name: ClassVar = "gaussian"
 

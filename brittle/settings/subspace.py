@@ -36,6 +36,13 @@ class Subspace(Setting):
 
     `inner` is the uniform law on the sphere of radius √(d-ℓ) unless given: any setting whose samples have d - ℓ
     columns will do, `Gaussian` and `Given` points among them.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Subspace(dim=20, codimension=15).sample(30, torch.Generator().manual_seed(0))
+        >>> int(torch.linalg.matrix_rank(data.X)), data.truth.complement.shape
+        (5, torch.Size([20, 15]))
     """
 
     name: ClassVar = "subspace"

@@ -16,6 +16,12 @@ class Summary(Result):
     `examples` and `test_examples` are counts, `labels` and `test_labels` those of each label. `dim` is the ambient
     dimension and `columns` what a row holds: fewer where `in_span`. `smallest_norm`, `mean_norm` and `largest_norm`
     are over the training examples; `truth` holds the numbers that are known, and the shapes of the vectors.
+
+    Examples:
+        >>> import brittle as bt
+        >>> known = bt.settings.summary(bt.settings.Grid25().sample())
+        >>> known.examples, known.dim, known.labels
+        (25, 3, {'-1': 12, '1': 13})
     """
 
     examples: int
@@ -32,7 +38,13 @@ class Summary(Result):
 
 
 def summary(data: Data) -> Summary:
-    """What these data are, counted and measured."""
+    """What these data are, counted and measured.
+
+    Examples:
+        >>> import brittle as bt
+        >>> round(bt.settings.summary(bt.settings.Line7().sample()).largest_norm, 6)
+        1.414214
+    """
     norms = data.X.norm(dim=1)
     return Summary(
         examples=len(data),

@@ -22,7 +22,14 @@ CLASSES = option("Two labels, such as 0,1, that become -1 and +1.", kind=str, re
 
 
 def two_classes(data: Data, classes: tuple[int, int]) -> Data:
-    """The examples of two classes; the first becomes -1, the second +1."""
+    """The examples of two classes; the first becomes -1, the second +1.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Digits().sample()
+        >>> len(data), len(bt.settings.two_classes(data, (3, 8)))
+        (1797, 357)
+    """
     low, high = classes
     numbers = isinstance(low, int) and isinstance(high, int) and low != high
     require(numbers, f"classes is {classes}; two different class numbers are needed")
@@ -54,7 +61,14 @@ def _shown(y: Tensor) -> str:
 
 
 def downsample(data: Data, side: int) -> Data:
-    """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones."""
+    """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Digits(classes=(3, 8)).sample()
+        >>> bt.settings.downsample(data, 4).dim
+        16
+    """
     require_count("side", side)
     image = required(data.truth.image, "these data are not pictures: their shape as an image is not known")
     channels = image[0] if len(image) == 3 else 1
@@ -69,7 +83,14 @@ def downsample(data: Data, side: int) -> Data:
 
 
 def unit_norm(data: Data) -> Data:
-    """Every example divided by its Euclidean norm; a linear subspace that held them still does."""
+    """Every example divided by its Euclidean norm; a linear subspace that held them still does.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.unit_norm(bt.settings.Orthogonal(9).sample(2))
+        >>> data.X.norm(dim=1).tolist()
+        [1.0, 1.0]
+    """
 
     def normed(X: Tensor) -> Tensor:
         norms: Tensor = X.norm(dim=1, keepdim=True)
@@ -88,6 +109,14 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
     """Examples projected on the affine subspace of the top principal components of the training examples.
 
     They stay vectors of R^d. `centred` moves the training mean to the origin, which makes the subspace linear.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Digits(classes=(3, 8)).sample()
+        >>> flat = bt.settings.principal(data, 5, centred=True)
+        >>> int(torch.linalg.matrix_rank(flat.X)), flat.truth.codimension
+        (5, 59)
     """
     require_count("components", components)
     most = min(data.X.shape)
@@ -115,7 +144,14 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
 
 
 def explained_variance(data: Data) -> Tensor:
-    """Cumulative share of the training variance on the first 1, 2, ... principal components."""
+    """Cumulative share of the training variance on the first 1, 2, ... principal components.
+
+    Examples:
+        >>> import brittle as bt
+        >>> shares = bt.settings.explained_variance(bt.settings.Line7().sample())
+        >>> [round(share, 6) for share in shares.tolist()]
+        [1.0, 1.0]
+    """
     variances: Tensor = torch.linalg.eigvalsh(_covariance(data.X - data.X.mean(0))).flip(0).clamp(min=0)
     require(bool(variances.sum() > 0), "all examples are equal: they have no variance to explain")
     return variances.cumsum(0) / variances.sum()

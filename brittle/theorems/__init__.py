@@ -2,9 +2,11 @@
 
 from brittle.theorems.base import Failures, LikelyClaim, ScalingClaim, Solution, Theorem
 from brittle.theorems.check import Verdict, check, check_data, check_default, check_instance
+from brittle.theorems.cited import citation
 from brittle.theorems.comparison import Comparison, Promise, Relation
 from brittle.theorems.instance import Facts, Instance, Told
 from brittle.theorems.judgement import Findings, Judgement, Outcome
+from brittle.theorems.papers import PAPERS, Paper
 from brittle.theorems.registry import THEOREMS, find
 from brittle.theorems.scaling import Scaling
 from brittle.theorems.sweeps import Case, sweep
@@ -12,6 +14,7 @@ from brittle.theorems.trials import Trials, check_many
 from brittle.theorems.witness import Witness
 
 __all__ = [
+    "PAPERS",
     "THEOREMS",
     "Case",
     "Comparison",
@@ -22,6 +25,7 @@ __all__ = [
     "Judgement",
     "LikelyClaim",
     "Outcome",
+    "Paper",
     "Promise",
     "Relation",
     "Scaling",
@@ -37,6 +41,7 @@ __all__ = [
     "check_default",
     "check_instance",
     "check_many",
+    "citation",
     "find",
     "sweep",
 ]

@@ -27,6 +27,12 @@ class Solution(Result):
 
     `id` names the theorem, `unknown` the parameter; `least` and `most` are the ends of its range, NaN where there is
     none. `given` are the other parameters, `explanation` is the condition in words.
+
+    Examples:
+        >>> from brittle.theorems import find
+        >>> answer = find("vardi2022/4.1").solve_for("dim")
+        >>> answer.unknown, answer.explanation
+        ('dim', 'm ≤ (d+1)/(3(p+1)), with at least one example of each label')
     """
 
     id: str
@@ -43,6 +49,12 @@ class Failures(Result):
 
     `failures` is how often the promise failed, `skipped` on how many draws a hypothesis did, and
     `promised_failure_rate` how often it may fail.
+
+    Examples:
+        >>> from brittle.theorems import Failures
+        >>> counted = Failures(failures=3, skipped=0, promised_failure_rate=0.05)
+        >>> counted.failures
+        3
     """
 
     failures: int
@@ -59,6 +71,12 @@ class Theorem(ABC):
     networks; `flaw` what is wrong with the statement as printed ("false: ...", or "vacuous: ..."); `repaired` the id of
     the statement that stands in its place; `note` where the paper and its proof disagree, or what must be known to read
     the verdict; `unknowns` what `solve_for` can be asked.
+
+    Examples:
+        >>> from brittle.theorems import Theorem, find
+        >>> theorem = find("vardi2022/4.1")
+        >>> isinstance(theorem, Theorem), theorem.paper, theorem.applies_to
+        (True, 'vardi2022', 'nearly orthogonal examples of norm √d, two-layer networks at a KKT point')
     """
 
     id: ClassVar[str]
@@ -125,7 +143,13 @@ class Theorem(ABC):
 
 
 class LikelyClaim(Theorem):
-    """A statement that holds with a probability, over the randomness that it names."""
+    """A statement that holds with a probability, over the randomness that it names.
+
+    Examples:
+        >>> from brittle.theorems import THEOREMS, LikelyClaim
+        >>> [name for name, each in THEOREMS.items() if isinstance(each, LikelyClaim)][:2]
+        ['vardi2022/L3.1', 'frei2023/L2.1']
+    """
 
     @abstractmethod
     def probability(self, instance: Instance) -> float:
@@ -146,7 +170,13 @@ class LikelyClaim(Theorem):
 
 
 class ScalingClaim(Theorem):
-    """A statement on how something grows, without constants: exponents are fitted and nothing is confirmed."""
+    """A statement on how something grows, without constants: exponents are fitted and nothing is confirmed.
+
+    Examples:
+        >>> from brittle.theorems import THEOREMS, ScalingClaim
+        >>> [name for name, each in THEOREMS.items() if isinstance(each, ScalingClaim)][:2]
+        ['vardi2022/Ex1', 'frei2023/4.2-scaling']
+    """
 
     @abstractmethod
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:

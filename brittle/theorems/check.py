@@ -33,6 +33,13 @@ class Verdict(Result):
     the fitted exponents. `seconds` of computing is what it took, however busy the machine. Where a hypothesis fails
     and it was asked for, `beyond` holds the promises beside what was measured although the theorem says nothing
     there; `unmeasurable` is why the conclusion is missing, where it cannot be measured.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> verdict = bt.theorems.check("vardi2022/4.1", data, bt.networks.orthogonal_kkt(data.X, data.y).network)
+        >>> verdict.verdict.value, verdict.failed
+        ('hypotheses_fail', ['examples'])
     """
 
     id: str
@@ -63,7 +70,15 @@ def check(
     *,
     beyond: bool = False,
 ) -> Verdict:
-    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`."""
+    """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(40).sample(40)
+        >>> verdict = bt.theorems.check("vardi2022/3.1", data, bt.networks.nearly_orthogonal(data.X, data.y).network)
+        >>> verdict.verdict.value
+        'confirmed'
+    """
     from brittle.theorems.registry import find
 
     statement = find(theorem) if isinstance(theorem, str) else theorem
@@ -71,14 +86,29 @@ def check(
 
 
 def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> Verdict:
-    """The theorem on its own default instance; `beyond` as in `check_instance`."""
+    """The theorem on its own default instance; `beyond` as in `check_instance`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> bt.theorems.check_default(bt.theorems.find("vardi2022/3.1"), torch.Generator().manual_seed(0)).verdict.value
+        'confirmed'
+    """
     begun = time.process_time()
     verdict = check_instance(theorem, theorem.default(rng), beyond=beyond)
     return replace(verdict, seconds=time.process_time() - begun)
 
 
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
-    """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails."""
+    """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> instance = bt.theorems.Instance(data, bt.networks.orthogonal_kkt(data.X, data.y).network)
+        >>> bt.theorems.check_instance(bt.theorems.find("vardi2022/5.1"), instance).id
+        'vardi2022/5.1'
+    """
     begun = time.process_time()
     verdict = _judged(theorem, instance, tuple(theorem.hypotheses(instance)), beyond)
     return replace(verdict, seconds=time.process_time() - begun)
@@ -88,6 +118,13 @@ def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyo
     """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
 
     That is every hypothesis before the first that looks at the network; one that fails settles the matter.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Sphere(dim=20).sample(15, torch.Generator().manual_seed(0))
+        >>> bt.theorems.check_data(bt.theorems.find("vardi2022/4.1"), data).verdict.value
+        'hypotheses_fail'
     """
     begun, instance, hypotheses = time.process_time(), Instance(data, None, facts), list[Comparison]()
     try:

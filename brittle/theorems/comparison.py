@@ -9,7 +9,13 @@ from brittle.common.result import Result
 
 
 class Relation(enum.Enum):
-    """On which side of its threshold a value has to lie."""
+    """On which side of its threshold a value has to lie.
+
+    Examples:
+        >>> from brittle.theorems import Relation
+        >>> Relation.AT_MOST.value, Relation.AT_LEAST.value
+        ('≤', '≥')
+    """
 
     AT_MOST = "≤"
     AT_LEAST = "≥"
@@ -21,6 +27,14 @@ class Comparison(Result):
 
     `name` says what is measured, `relation` on which side of `threshold` the value must lie. `tolerance` is relative
     to max(1, |threshold|), for rounding where a theorem holds with equality.
+
+    Examples:
+        >>> from brittle.theorems import Comparison, Relation
+        >>> small = Comparison("size", 2.0, Relation.AT_MOST, 3.0)
+        >>> small.holds, small.slack
+        (True, 1.0)
+        >>> print(small)
+        size = 2 ≤ 3
     """
 
     name: str
@@ -66,6 +80,11 @@ class Promise(Result):
     `measure` names the quantity among those of the witness, `relation` and `threshold` say what is promised of it,
     `tolerance` is that of `Comparison`. A `certain` promise must hold always, even where the theorem's other promises
     are only likely. `trivial` is what holds without any theorem; NaN where nothing does.
+
+    Examples:
+        >>> from brittle.theorems import Promise, Relation
+        >>> Promise("radius", Relation.AT_LEAST, 1.0).against(1.5).holds
+        True
     """
 
     measure: str

@@ -17,6 +17,15 @@ class Facts:
     """What only the maker of an instance can know, such as how its network was trained.
 
     A theorem that needs facts declares a frozen dataclass of this class and asks for it with `Instance.known`.
+
+    Examples:
+        >>> from dataclasses import dataclass
+        >>> from brittle.theorems import Facts
+        >>> @dataclass(frozen=True)
+        ... class Trained(Facts):
+        ...     epochs: int
+        >>> Trained(epochs=10)
+        Trained(epochs=10)
     """
 
 
@@ -33,6 +42,11 @@ class Told(Facts):
     """Numbers by their names, not yet of any kind: a theorem that asks for facts gets those of its own kind.
 
     `given` are the numbers; `kinds` gathers what was asked for, so that facts which nobody needs are noticed.
+
+    Examples:
+        >>> from brittle.theorems import Told
+        >>> Told({"rate": 0.1}).given["rate"]
+        0.1
     """
 
     given: Mapping[str, float]
@@ -63,7 +77,15 @@ class Told(Facts):
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """`data` and a `network` to check a theorem on, both as given; `facts` where the maker has any to tell."""
+    """`data` and a `network` to check a theorem on, both as given; `facts` where the maker has any to tell.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> instance = bt.theorems.Instance(data, bt.networks.orthogonal_kkt(data.X, data.y).network)
+        >>> round(instance.smallest_margin, 6)
+        1.0
+    """
 
     data: Data
     network: Network | None = None

@@ -10,7 +10,13 @@ from brittle.theorems.scaling import Scaling
 
 
 class Outcome(enum.Enum):
-    """What became of a theorem; `advice` says what that means, whatever the instance."""
+    """What became of a theorem; `advice` says what that means, whatever the instance.
+
+    Examples:
+        >>> from brittle.theorems import Outcome
+        >>> Outcome.HYPOTHESES_FAIL.advice
+        'the theorem says nothing here'
+    """
 
     CONFIRMED = "confirmed"
     HYPOTHESES_FAIL = "hypotheses_fail"
@@ -38,6 +44,11 @@ class Judgement:
     """An `outcome` with one sentence of `advice` about this instance.
 
     `probability` is that of the promise at least, 1 where it is certain; `scaling` holds the fitted exponents.
+
+    Examples:
+        >>> from brittle.theorems import Judgement, Outcome
+        >>> Judgement(Outcome.CONFIRMED, Outcome.CONFIRMED.advice).advice
+        'every hypothesis holds and so does the conclusion'
     """
 
     outcome: Outcome
@@ -48,7 +59,15 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Findings:
-    """`promises` and, one for one, `bound`: the same beside what was measured."""
+    """`promises` and, one for one, `bound`: the same beside what was measured.
+
+    Examples:
+        >>> from brittle.theorems import Findings, Promise, Relation
+        >>> promise = Promise("size", Relation.AT_MOST, 3.0)
+        >>> fared = Findings((promise,), (promise.against(5.0),))
+        >>> [str(comparison) for comparison in fared.broken]
+        ['size = 5 ≤ 3']
+    """
 
     promises: tuple[Promise, ...]
     bound: tuple[Comparison, ...]

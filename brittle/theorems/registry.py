@@ -8,8 +8,7 @@ from brittle.common import plugins
 from brittle.common.errors import InputError, require
 from brittle.common.plugins import THEOREMS as GROUP
 from brittle.theorems.base import Theorem
-
-PAPERS = ("vardi2022", "frei2023", "melamed2023", "wang2022")
+from brittle.theorems.papers import PAPERS
 
 
 def _all() -> dict[str, Theorem]:
@@ -48,6 +47,15 @@ def find(identity: str) -> Theorem:
     """The theorem with this id, whatever its letters' case, or that of an installed package.
 
     An error names those that it might have been.
+
+    Examples:
+        >>> from brittle.theorems import find
+        >>> find("VARDI2022/4.1").id
+        'vardi2022/4.1'
+        >>> find("4.1")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        brittle.common.errors.InputError: there is no theorem '4.1'; did you mean vardi2022/4.1 or ...
     """
     by_lower = {name.lower(): theorem for name, theorem in THEOREMS.items()}
     if identity.lower() in by_lower:

@@ -15,6 +15,12 @@ class Scaling(Result):
     """`measure` ~ `variable`^`fitted` through `points` (size, value), beside the exponent that is `claimed`.
 
     `standard_error` is that of the fit. NaN in `claimed` marks a confounder.
+
+    Examples:
+        >>> from brittle.theorems import Scaling
+        >>> points = (10, 0.3), (100, 0.1)
+        >>> Scaling("size", "dim", claimed=-0.5, fitted=-0.48, standard_error=0.03, points=points).fitted
+        -0.48
     """
 
     measure: str

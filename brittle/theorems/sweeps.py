@@ -26,6 +26,13 @@ class Case(Result):
 
     `values` are those of the fields, by name. `verdict` is what became of the theorem there; None where there is no
     such instance, for the reason that is the `problem`.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import find, sweep
+        >>> case = sweep(find("vardi2022/3.1"), {"dim": [50]}, torch.Generator().manual_seed(0))[0]
+        >>> case.values, case.outcome
+        ({'dim': 50}, 'confirmed')
     """
 
     values: Mapping[str, Any]
@@ -70,7 +77,15 @@ def combinations(theorem: Theorem, axes: Mapping[str, Sequence[Any]]) -> list[tu
 def sweep(
     theorem: Theorem, axes: Mapping[str, Sequence[Any]], rng: Generator, *, beyond: bool = True, watch: Watch = silent
 ) -> tuple[Case, ...]:
-    """Every combination begins with the randomness of `rng` as it is: each row can be had again by itself."""
+    """Every combination begins with the randomness of `rng` as it is: each row can be had again by itself.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import find, sweep
+        >>> cases = sweep(find("vardi2022/3.1"), {"dim": [50, 100]}, torch.Generator().manual_seed(0))
+        >>> [(case.values["dim"], case.outcome) for case in cases]
+        [(50, 'confirmed'), (100, 'confirmed')]
+    """
     cases, rows, state = list[Case](), combinations(theorem, axes), rng.get_state()
     for values, statement in rows:
         cases.append(_case(values, statement, torch.Generator().set_state(state), beyond))

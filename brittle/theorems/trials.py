@@ -22,6 +22,13 @@ class Trials(Result):
     `id` names the theorem; `verdict` and `advice` are the judgement. Of `trials` draws a hypothesis failed on
     `skipped`, and the promise on `failures` of the others: a share of `failure_rate`, with the 99 % Clopper-Pearson
     `confidence_interval`, where `promised_failure_rate` is allowed. `seconds` is what it took.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import check_many, find
+        >>> counted = check_many(find("frei2023/D.1"), 2, torch.Generator().manual_seed(0))
+        >>> counted.trials, counted.failures
+        (2, 0)
     """
 
     id: str
@@ -37,7 +44,14 @@ class Trials(Result):
 
 
 def check_many(theorem: Theorem, trials: int, rng: Generator, watch: Watch = silent) -> Trials:
-    """Draws the default instance again and again and counts how often the promise fails."""
+    """Draws the default instance again and again and counts how often the promise fails.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import check_many, find
+        >>> check_many(find("frei2023/D.1"), 2, torch.Generator().manual_seed(0)).confidence_interval[0]
+        0.0
+    """
     require_count("trials", trials)
     begun = time.perf_counter()
     count = theorem.failures(trials, rng) or _one_by_one(theorem, trials, rng, watch)

@@ -20,6 +20,11 @@ class Witness:
     data's own where None) with labels `labels`. The driver adds the measures `LONGEST`, `LARGEST_MARGIN`,
     `SMALLEST_SCALE` and `SMALLEST_NORM`: the first scale at which all are flipped at once, infinite where there is
     none; and `COMPARATOR_FLIPPED` where there is a comparator.
+
+    Examples:
+        >>> from brittle.theorems import Witness
+        >>> Witness(measures={"radius": 1.5}).measures
+        {'radius': 1.5}
     """
 
     measures: Mapping[str, float] = field(default_factory=dict)

@@ -33,6 +33,17 @@ class Adversarial(Regime):
     The ball is ‖w_s - w_s(0)‖ ≤ radius/√m, as in `Lazy`, None for no projection; it is applied per `epoch` (as
     printed) or per `step`. Ends when the robust training accuracy has not risen for `patience` epochs, and returns the
     best network. With `normalised=False` the inner steps use the raw gradient of the loss.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=rng)
+        >>> regime = bt.training.Adversarial(budget=0.1, rate=0.1, inner_steps=5, until=bt.training.Steps(60))
+        >>> trained = regime.train(start, data, rng)
+        >>> trained.robust_accuracy <= trained.accuracy
+        True
     """
 
     name: ClassVar = "adversarial"

@@ -52,6 +52,15 @@ class Training(Result, Generic[Kind]):
     the smallest `margin`, `normalised_margin` min q/‖θ‖^degree with degree 2 for two layers, `accuracy`, the
     `share_on_margin` of the examples, and the `norm` of all parameters. `robust_accuracy` is known to adversarial
     training only, the `way`, networks met while more and more was asked for, to guarded training.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data)
+        >>> trained.reached, trained.accuracy, type(trained.network).__name__
+        (True, 1.0, 'TwoLayer')
     """
 
     network: Kind
@@ -82,7 +91,19 @@ class Training(Result, Generic[Kind]):
 
 @dataclass(frozen=True)
 class Regime(ABC):
-    """A way to train. Its fields are its parameters, `until` among them; `train` is its verb."""
+    """A way to train. Its fields are its parameters, `until` among them; `train` is its verb.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> regime = bt.training.Descent(until=(bt.training.Loss(0.1), bt.training.Steps(5)))  # whichever comes first
+        >>> isinstance(regime, bt.training.Regime)
+        True
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> regime.train(start, data).steps
+        5
+    """
 
     name: ClassVar[str]  # what the command line calls it
 

@@ -29,6 +29,15 @@ class Descent(Regime):
 
     `decay_on` is the part that is regularised: the first layer's weights, the first layer with its biases, or all;
     with `squared=False` the penalty is decay·‖θ_part‖ (melamed2023's own scripts).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Descent(rate=0.5, until=bt.training.Accuracy(1.0)).train(start, data)
+        >>> trained.accuracy, trained.status
+        (1.0, <Ending.REACHED: 'reached'>)
     """
 
     name: ClassVar = "descent"

@@ -33,6 +33,15 @@ class Flow(Regime):
 
     Only the error across the path counts: one along it changes when a point is passed, not where the path goes.
     `span` trains the first layer on the coordinates in the span of the data: "auto" where n < d.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-30)).train(start, data)  # a loss below 1e-13
+        >>> trained.status.value, trained.accuracy
+        ('reached', 1.0)
     """
 
     name: ClassVar = "flow"

@@ -29,6 +29,16 @@ class Lazy(Regime):
 
     The check is made in every `step`, or at the end of every `epoch`; with `inside=False` the first iterate outside
     is returned (the paper's own code).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Sphere(dim=20).sample(10, rng)
+        >>> start = bt.networks.Lazy().draw(20, width=100, rng=rng)
+        >>> trained = bt.training.Lazy(radius=10.0, until=bt.training.Accuracy(1.0)).train(start, data, rng)
+        >>> bool((trained.network.W - start.W).norm(dim=1).max() <= 10 / 100**0.5)
+        True
     """
 
     name: ClassVar = "lazy"

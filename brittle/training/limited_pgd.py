@@ -31,6 +31,16 @@ class LimitedPGD(Guarded):
 
     PGD takes `inner_steps`. With `trades` the loss is that of TRADES: the loss of the example itself, and so many times
     the divergence between its probabilities and those of the point near it where they differ most.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> hard = bt.training.LimitedPGD(until=bt.training.Steps(20), inner_steps=3).train(start, data, rng).network
+        >>> hard.accuracy(data.X, data.y)
+        1.0
     """
 
     name: ClassVar = "limited-pgd"

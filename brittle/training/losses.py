@@ -14,7 +14,17 @@ from brittle.common.parts import by_name, check_fields, option
 
 @dataclass(frozen=True)
 class LossFunction(ABC):
-    """ℓ(q) of the margins q (n,); the total is their sum, or their mean."""
+    """ℓ(q) of the margins q (n,); the total is their sum, or their mean.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> loss = bt.training.Exponential()
+        >>> isinstance(loss, bt.training.LossFunction)
+        True
+        >>> round(loss.total(torch.tensor([1e9]).double()))  # in logarithms nothing underflows
+        -1000000000
+    """
 
     name: ClassVar[str]  # what the command line calls it
 
@@ -45,7 +55,14 @@ class LossFunction(ABC):
 
 @dataclass(frozen=True)
 class Exponential(LossFunction):
-    """ℓ(q) = e^{-q}."""
+    """ℓ(q) = e^{-q}.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> round(bt.training.Exponential().total(torch.tensor([2.0, 2.0]).double()), 6)  # ln of the mean of e^-2
+        -2.0
+    """
 
     name: ClassVar = "exponential"
 
@@ -58,7 +75,14 @@ class Exponential(LossFunction):
 
 @dataclass(frozen=True)
 class Logistic(LossFunction):
-    """ℓ(q) = ln(1 + e^{-q})."""
+    """ℓ(q) = ln(1 + e^{-q}).
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> round(bt.training.Logistic("sum").total(torch.zeros(4).double()), 6)  # ln(4 ln 2)
+        1.019781
+    """
 
     name: ClassVar = "logistic"
 

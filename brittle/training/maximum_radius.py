@@ -31,7 +31,20 @@ RENEWED_EVERY = 10  # epochs
 
 @dataclass(frozen=True)
 class MaximumRadius(Guarded):
-    """Adam on J(θ), with the schedule and the guard of `Guarded`."""
+    """Adam on J(θ), with the schedule and the guard of `Guarded`.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Sphere(dim=20).sample(10, rng)
+        >>> start = bt.networks.PyTorch().draw(20, width=30, rng=rng)
+        >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
+        >>> hard = bt.training.MaximumRadius(until=bt.training.Steps(60)).train(trained, data, rng).network
+        >>> before, after = (bt.attacks.MinimumNorm().run(each, data).norms.median() for each in (trained, hard))
+        >>> bool(after > before)
+        True
+    """
 
     name: ClassVar = "maximum-radius"
 

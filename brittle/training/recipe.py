@@ -23,7 +23,17 @@ from brittle.training.stops import UNTIL, Loss, Stop
 
 @dataclass(frozen=True)
 class Recipe(Regime):
-    """SGD with batches of 5,000 and a rate of 1e-5 that grows by 1.1 every 100 iterations, until the loss is 1e-30."""
+    """SGD with batches of 5,000 and a rate of 1e-5 that grows by 1.1 every 100 iterations, until the loss is 1e-30.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng = torch.Generator().manual_seed(0)
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=rng)
+        >>> bt.training.Recipe(until=bt.training.Steps(300)).train(start, data, rng).steps
+        300
+    """
 
     name: ClassVar = "recipe"
 

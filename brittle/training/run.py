@@ -41,6 +41,15 @@ class PathPoint(Result):
 
     `log_loss` is ln L, `normalised_margin` min q/‖θ‖^degree, `smoothed_margin` -ln L_sum/‖θ‖^degree,
     `share_on_margin` that of the examples with q ≤ 1.1 min q, `norm` ‖θ‖.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> path = bt.training.Flow(until=bt.training.LogLoss(-5)).train(start, data).path
+        >>> path[-1].log_loss <= -5, path[0].steps
+        (True, 0)
     """
 
     steps: int

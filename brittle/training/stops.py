@@ -57,7 +57,13 @@ class Look:
 
 
 class Stop(ABC):
-    """A condition on a run. Budgets end a run that has not reached its goal."""
+    """A condition on a run. Budgets end a run that has not reached its goal.
+
+    Examples:
+        >>> import brittle as bt
+        >>> isinstance(bt.training.LogLoss(-5), bt.training.Stop)
+        True
+    """
 
     budget = False
 
@@ -80,7 +86,13 @@ def _share(start: float, now: float, end: float) -> float:
 
 @dataclass(frozen=True)
 class LogLoss(Stop):
-    """ln L ≤ value."""
+    """ln L ≤ value.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.LogLoss(-1e6))  # a loss far below the smallest float
+        'log_loss=-1e+06'
+    """
 
     value: float
 
@@ -103,7 +115,13 @@ class LogLoss(Stop):
 
 @dataclass(frozen=True)
 class Loss(Stop):
-    """L < value."""
+    """L < value.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.Loss(1e-3))
+        'loss=0.001'
+    """
 
     value: float
 
@@ -126,7 +144,13 @@ class Loss(Stop):
 
 @dataclass(frozen=True)
 class Margin(Stop):
-    """Every example has a margin greater than value."""
+    """Every example has a margin greater than value.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.Margin(0.3))
+        'margin=0.3'
+    """
 
     value: float
 
@@ -145,7 +169,13 @@ class Margin(Stop):
 
 @dataclass(frozen=True)
 class Accuracy(Stop):
-    """At least this share of the training examples is classified correctly."""
+    """At least this share of the training examples is classified correctly.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.Accuracy(1.0))
+        'accuracy=1'
+    """
 
     value: float  # between 0 and 1
 
@@ -164,7 +194,13 @@ class Accuracy(Stop):
 
 @dataclass(frozen=True)
 class MarginStalls(Stop):
-    """The normalised margin rose by less than this share while the log-loss doubled."""
+    """The normalised margin rose by less than this share while the log-loss doubled.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.MarginStalls(1e-3))
+        'margin_stalls=0.001'
+    """
 
     value: float = 1e-3  # the share
 
@@ -181,7 +217,15 @@ class MarginStalls(Stop):
 
 @dataclass(frozen=True)
 class KKT(Stop):
-    """`measure(network)` is at most value; measured at the recorded points of the path only, for it may be dear."""
+    """`measure(network)` is at most value; measured at the recorded points of the path only, for it may be dear.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> stop = bt.training.KKT(lambda network: bt.margin.residual(network, data).stationarity, 0.01)
+        >>> str(stop)
+        'kkt=0.01'
+    """
 
     measure: Callable[[Network], float]
     value: float = 1e-3
@@ -215,7 +259,13 @@ class Limit(Stop):
 
 @dataclass(frozen=True)
 class Steps(Limit):
-    """A number of steps."""
+    """A number of steps.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.Steps(1000))
+        'steps=1000'
+    """
 
     value: int  # how many
 
@@ -231,7 +281,13 @@ class Steps(Limit):
 
 @dataclass(frozen=True)
 class Time(Limit):
-    """A number of seconds, checked after every step."""
+    """A number of seconds, checked after every step.
+
+    Examples:
+        >>> import brittle as bt
+        >>> str(bt.training.Time(60))
+        'seconds=60'
+    """
 
     value: float  # seconds
 
@@ -257,7 +313,13 @@ BY_NAME: dict[str, Callable[[float], Stop]] = {
 
 
 def parse_stop(text: str) -> Stop:
-    """`loss=1e-30`, `log_loss=-1e4`, `margin=0.3`, `accuracy=1`, `margin_stalls=1e-3`, `steps=1000`, `seconds=60`."""
+    """`loss=1e-30`, `log_loss=-1e4`, `margin=0.3`, `accuracy=1`, `margin_stalls=1e-3`, `steps=1000`, `seconds=60`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.training.parse_stop("log_loss=-1e4")
+        LogLoss(value=-10000.0)
+    """
     name, equals, number = text.partition("=")
     name = name.strip().replace("-", "_")
     known = ", ".join(BY_NAME)
@@ -271,7 +333,13 @@ def parse_stop(text: str) -> Stop:
 
 
 def parse_stops(texts: str | Iterable[str]) -> tuple[Stop, ...]:
-    """Stops from `loss=1e-30,steps=1000`, or from several such texts."""
+    """Stops from `loss=1e-30,steps=1000`, or from several such texts.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.training.parse_stops("loss=1e-3,steps=500")
+        (Loss(value=0.001), Steps(value=500))
+    """
     texts = [texts] if isinstance(texts, str) else list(texts)
     return tuple(parse_stop(part) for text in texts for part in text.split(",") if part.strip())
 

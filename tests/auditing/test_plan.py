@@ -158,7 +158,7 @@ def test_operations_are_counted_by_hand():
     first = Convolution(kernel, torch.zeros(4, dtype=torch.float64), (1, 8, 8), stride=(1, 1))
     last = Dense(torch.zeros(2, first.outputs, dtype=torch.float64), torch.zeros(2, dtype=torch.float64))
     pictures = Deep((first, last))
-    assert operations(pictures) == 2 * (9 * first.outputs + 2 * first.outputs)
+    assert operations(pictures) == 2 * (2 * 9 * first.outputs + 2 * first.outputs)  # convolutions count twice
     assert [Network.products.fget(each) for each in (network, pictures)] == [network.products, pictures.products]
 
 

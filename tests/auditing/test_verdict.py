@@ -32,7 +32,8 @@ def weak(free: Radii, on: Radii | None = None, certified: Certified | None = Non
 
 def test_a_proof_of_some_examples_is_set_beside_their_flips():
     lower, status = tensor(0.5, 1.0, 3.0), ("proved", "proved", "exact")
-    some = Certified(torch.arange(3), lower, lower, status, "dual", 1.0, 1.0, median_interval(lower), partial=False)
+    interval, flips = median_interval(lower), torch.zeros(3, 2)
+    some = Certified(torch.arange(3), lower, lower, status, "dual", 1.0, 1.0, interval, partial=False, flips=flips)
     subject = weak(radii(1, 2, 3, 9, 9), certified=some)
     assert _how_far(subject) == (
         "The median of 5 of 50 training examples flips at distance 3 (95 % interval 0 to ∞), 30.0% of its norm; of the "

@@ -77,6 +77,7 @@ class Proof:
     value: Fraction
     p: Vector
     A: Matrix
+    bends: Sequence[tuple[Fraction, Fraction, Fraction] | None]  # κ, g and c of every neuron that has a parabola
 
     @classmethod
     def of(
@@ -97,21 +98,38 @@ class Proof:
                 value += min(-(g**2) / (2 * k), c_j * a_j - (g - c_j) ** 2 / (2 * k))
                 A = [[A[i][j] - mu * k * w[i] * w[j] for j in range(len(x))] for i in range(len(x))]
             p = [p_i + mu * g * w_i for p_i, w_i in zip(p, w, strict=True)]
-        return cls(W, a, mu * value, p, A)
+        curves = zip(curvatures, slopes, c, strict=True)
+        bends = [None if k is None else (mu * k, mu * g, mu * c_j) for k, g, c_j in curves]
+        return cls(W, a, mu * value, p, A, bends)
 
     def holds(self, radius: float) -> bool:
         form = _inverse_form(self.A, self.p)
         return form is not None and 2 * self.value - form >= Fraction(radius) ** 2
 
     def settles(self, neuron: int, sign: int, radius: float) -> bool:
-        """Whether neuron's z has the sign at every flip up to the radius: 2F + z²/(w·A⁻¹w) ≥ radius² at the minimum."""
+        """Whether neuron's z has the sign at every flip up to the radius.
+
+        On the other side ½‖δ‖² + μ·margin ≥ F + ½(z-z*)²/(w·A⁻¹w) + ½κ(z-m)² + e, where the bound is not the margin.
+        """
         w, form = self.W[neuron], _inverse_form(self.A, self.p)
         own, both = _inverse_form(self.A, w), _inverse_form(self.A, [i + j for i, j in zip(self.p, w, strict=True)])
         assert form is not None
         assert own is not None
         assert both is not None
         z = self.a[neuron] - (both - form - own) / 2
-        return z * sign > 0 and 2 * self.value - form + z**2 / own >= Fraction(radius) ** 2
+        return z * sign > 0 and 2 * self.value - form + self._price(neuron, z, own) >= Fraction(radius) ** 2
+
+    def _price(self, neuron: int, z: Fraction, own: Fraction) -> Fraction:
+        """Twice the least of these terms on the side where z is not."""
+        bend = self.bends[neuron]
+        if bend is None:
+            return z**2 / own
+        (k, g, c), a = bend, self.a[neuron]
+        off, on = -(g**2) / (2 * k), c * a - (g - c) ** 2 / (2 * k)
+        m, extra = (a + g / k, off - min(off, on)) if z > 0 else (a + (g - c) / k, on - min(off, on))
+        lowest = (z / own + k * m) / (1 / own + k)
+        at = min(lowest, Fraction(0)) if z > 0 else max(lowest, Fraction(0))
+        return (at - z) ** 2 / own + k * (at - m) ** 2 + 2 * extra
 
 
 def neurons(margin: Margin, model: LocalModel, settled: Collection[int] = ()) -> list[int]:

@@ -65,7 +65,7 @@ def test_any_multipliers_stay_below_the_truth_in_rational_arithmetic(seed, monke
     problem = polyhedron(seed)
     A, h = inequalities(problem)
     nu = rng.exponential(size=len(h)) * 10.0 ** rng.integers(-9, 9, size=len(h))
-    monkeypatch.setattr(leaf, "_multipliers", lambda A, h: nu)
+    monkeypatch.setattr(leaf, "multipliers", lambda A, h: nu)
     floor = leaf_floor(problem)
     e = Fraction(1e-12)
     lift = sum((Fraction(float(a)) - e) * Fraction(float(b)) for a, b in zip(_exact_heights(problem), nu, strict=True))

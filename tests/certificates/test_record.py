@@ -9,7 +9,7 @@ from scipy import stats
 from torch import nn
 
 from benchmarks import verdicts
-from benchmarks.record import PROBLEMS, table, train
+from benchmarks.record import PROBLEMS, halves, table, train
 from benchmarks.robust_training import Frame, RobustTraining, bounded, worst
 from benchmarks.verdicts import Attacked, Branched, Tally, Verdict, judged, open_rows
 from brittle.experiments.pieces import Crew
@@ -73,7 +73,7 @@ def test_what_an_attack_flips_is_not_asked_of_a_certificate(monkeypatch):
 def test_a_tiny_instance_goes_from_training_to_the_table(tmp_path, monkeypatch):
     data = Digits().sample(400, torch.Generator().manual_seed(0), test=60)
     problem = replace(PROBLEMS["mnist"], image=(1, 8, 8), radius=0.3, training=TINY)
-    network, reached = train(problem, data)
+    network, reached = train(problem, *halves(data))
     assert reached["accuracy"] > 0.5
     assert reached["under attack"] <= reached["accuracy"]
     tally = judged(network, data.test, problem.radius, 20, Crew(folder=tmp_path / "kept"))

@@ -28,6 +28,7 @@ ORDER = [
     "example",
     "neighbourhood",
     "layers",
+    "linear_floors",
     "cholesky",
     "rounding",
     "scales",

@@ -74,11 +74,11 @@ def test_training_leaves_a_checkpoint(number, tmp_path):
 
 
 BEGUN = """
-from rich.progress import Progress
 from brittle.__main__ import run
+from brittle.cli import console
 
-enter = Progress.__enter__
-Progress.__enter__ = lambda bar: (print("begun", flush=True), enter(bar))[1]
+watching = console.watching
+console.watching = lambda label: (print("begun", flush=True), watching(label))[1]
 run()
 """
 

@@ -54,7 +54,7 @@ def test_networks_are_loaded_in_one_place():
 
 
 def test_every_command_that_takes_a_network_has_the_shared_options():
-    assert taking() == sharing() == {"attack", "audit", "certify", "check", "harden", "kkt", "train"}
+    assert taking() == sharing() == {"attack", "audit", "certify", "check", "explore", "harden", "kkt", "train"}
 
 
 def test_the_options_come_with_the_decorator():

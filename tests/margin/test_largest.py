@@ -75,9 +75,9 @@ def test_no_pattern_gains_more_than_the_proof_says(examples, dim, biases):
 
 
 def test_no_kkt_point_has_a_larger_margin():
-    data = gaussian(14, 6, 0)
+    data = gaussian(12, 5, 0)
     found = proved(data)
-    points = [solve(fitted(data, 60, seed), data).normalised_margin for seed in range(4)]
+    points = [solve(fitted(data, 40, seed), data).normalised_margin for seed in range(2)]
     assert max(points) <= found.upper
     assert min(points) < found.normalised_margin * (1 - 1e-4)
 
@@ -105,7 +105,7 @@ def test_the_unit_of_the_data_does_not_matter():
 
 def hard():
     """Data whose proof needs many nodes."""
-    return gaussian(30, 4, 0)
+    return gaussian(22, 3, 0)
 
 
 def test_what_is_left_when_time_is_up_is_proved_and_goes_on(tmp_path):
@@ -119,8 +119,18 @@ def test_what_is_left_when_time_is_up_is_proved_and_goes_on(tmp_path):
     later = proved(data, start=early.network, proof=proof, seconds=600.0)
     assert later.status is Ending.REACHED
     assert later.proved_gap <= 1e-6
+    again = proved(data, start=later.network, proof=later.proof, gap=1.1e-6)
+    assert again.rounds == 0
     assert early.normalised_margin <= later.upper
     assert later.normalised_margin <= early.upper
+
+
+def test_a_proof_of_other_data_is_not_gone_on_with():
+    found = largest(gaussian(6, 3, 0))
+    with pytest.raises(InputError, match="refused for these data"):
+        largest(gaussian(6, 3, 1), proof=found.proof)
+    with pytest.raises(InputError, match="biases=True, and biases=False"):
+        largest(gaussian(6, 3, 0), proof=found.proof, biases=False)
 
 
 def test_memory_is_bounded():
@@ -147,13 +157,39 @@ def test_a_proof_with_one_leaf_changed_is_refused():
     assert not check_margin(replace(found.proof, leaves=tuple(leaves)), data).accepted
 
 
-def test_more_examples_than_are_solved_at_once():
+def clustered():
     rng = torch.Generator().manual_seed(0)
-    centres = 4 * torch.eye(8, dtype=torch.float64)
-    place = torch.randint(0, 8, (340,), generator=rng)
-    X = centres[place] + 0.2 * torch.randn(340, 8, generator=rng, dtype=torch.float64)
-    found = proved(Data(X, 1.0 - 2.0 * (place % 2)), gap=1e-4)
+    place = torch.arange(60) % 4
+    X = 4 * torch.eye(4, dtype=torch.float64)[place] + 0.3 * torch.randn(60, 4, generator=rng, dtype=torch.float64)
+    return Data(X, 1.0 - 2.0 * (place % 2))
+
+
+def test_more_examples_than_are_solved_at_once(monkeypatch):
+    whole = proved(clustered())
+    monkeypatch.setattr("brittle.margin.any_width.starts.SMALL", 20)
+    monkeypatch.setattr("brittle.margin.any_width.starts.FIRST", 8)
+    found = proved(clustered())
     assert found.status is Ending.REACHED
+    assert found.normalised_margin == pytest.approx(whole.normalised_margin, rel=2e-6)
+
+
+def test_more_examples_than_can_be_solved_leave_a_gap(monkeypatch):
+    """The multipliers of some examples prove something about all; the start is the network that is known."""
+    data = gaussian(24, 3, 0)
+    monkeypatch.setattr("brittle.margin.any_width.starts.SMALL", 8)
+    monkeypatch.setattr("brittle.margin.any_width.starts.FIRST", 8)
+    monkeypatch.setattr("brittle.margin.any_width.generation.MOST", 8)
+    found = proved(data)
+    assert found.status is Ending.BUDGET
+    assert 1e-6 < found.proved_gap < 1e4
+
+
+def test_multipliers_of_some_examples_are_enough(monkeypatch):
+    network, data = closed_form(12, 6)
+    monkeypatch.setattr("brittle.margin.any_width.gap.MOST", 4)
+    found = gap(network, data)
+    assert check_margin(found.proof, data).accepted
+    assert 0.3 < found.share < 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -208,6 +244,12 @@ def test_an_output_bias_and_a_wrong_network_are_refused():
         gap(replace(network, c=torch.tensor(0.5)), data)
     with pytest.raises(InputError, match="misclassifies"):
         largest(data, start=TwoLayer(network.W, network.b, -network.v))
+
+
+def test_far_too_many_examples_are_refused():
+    X = torch.randn(10_001, 1, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    with pytest.raises(InputError, match="10001 examples; 10000 are the most"):
+        largest(Data(X, X[:, 0].sign()))
 
 
 def test_too_many_examples_need_a_network_to_begin_with():

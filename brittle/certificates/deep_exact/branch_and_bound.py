@@ -70,7 +70,7 @@ class Tree:
         heapq.heapify(open_)
         while open_ and open_[0][0] < self._target(enclosure).enough and self._goes_on(enclosure):
             _, _, node = heapq.heappop(open_)
-            neuron = _loosest(node.solved)
+            neuron = loosest(node.solved)
             if neuron is None:
                 closed = min(closed, max(node.floor, leaf_floor(node.solved.problem)))
                 continue
@@ -179,7 +179,7 @@ def enclosed(
     return tree.grow(roots, enclosure)
 
 
-def _loosest(solved: Solved) -> int | None:
+def loosest(solved: Solved) -> int | None:
     """The free neuron that is farthest from its graph at the relaxed point, else the one with the widest kink."""
     branch = solved.branch
     if not (branch.signs == FREE).any():

@@ -11,16 +11,18 @@ A few steps of ascent in g for all rows at once; what is claimed of the last slo
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from brittle.certificates.cholesky import factor, remainder
 from brittle.certificates.deep_exact.ball import Ball
+from brittle.certificates.linear_floors import LOST, Floors, steeper_half
 from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.certificates.scales import Array
 
-LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
 STEPS = 30  # of ascent in the slopes
 FULL = 0.96  # the largest eigenvalue of Σ κ w wᵀ
 LEAST = 0.01  # the smallest one of A that is proved
@@ -39,13 +41,19 @@ class Intervals:
         return Intervals((*self.low, low), (*self.high, high))
 
 
-@dataclass(frozen=True, eq=False)
-class _Rows:
+class _Rows(NamedTuple):
     """Floors rows·h + offsets, each to be lowered by its slip."""
 
     rows: Array
     offsets: Array
     slip: Array
+
+    @classmethod
+    def of(cls, floors: Floors) -> "_Rows":
+        return cls(*(each.numpy() for each in floors))
+
+    def through_relu(self, known: Intervals, layer: int) -> "_Rows":
+        return _Rows.of(_through_relu(Floors(*map(torch.from_numpy, self)), known, layer))
 
 
 def first_intervals(ball: Ball) -> Intervals:
@@ -68,44 +76,26 @@ def floors(ball: Ball, known: Intervals, rows: Array, offsets: Array) -> Array:
     """Under rows·φ(z) + offsets for the last z that is known; rows may carry one rounding of their own."""
     size = np.maximum(known.high[-1], 0)
     pair = gamma(2) * (np.abs(rows) @ size + np.abs(offsets)) + UNDERFLOW * (1 + size.sum())
-    start = _Rows(rows, offsets, pair)
+    now = Floors(*map(torch.from_numpy, (rows, offsets, pair)))
     for layer in reversed(range(1, len(known.low))):
-        start = _back(ball, known, start, layer)
+        W, b, size = ball.weights[layer - 1], ball.biases[layer - 1], np.maximum(known.high[layer - 1], 0)
+        tensors = map(torch.from_numpy, (W, np.abs(W), b, size))
+        now = _through_relu(now, known, layer).through_layer(*tensors)
+    start = _Rows.of(now)
     found = np.maximum(_linear(ball, known, start), _shared(ball, known, start))
     floor = found - start.slip * (1 + 8 * ROUNDOFF)
     return np.where(np.isfinite(floor), floor, -np.inf)
 
 
-def _back(ball: Ball, known: Intervals, now: _Rows, layer: int) -> _Rows:
-    """From φ(z_layer), counted from 0, to φ(z_{layer-1})."""
-    lines = _through_relu(known, now, layer)
-    W, b = ball.weights[layer - 1], ball.biases[layer - 1]
-    size = np.maximum(known.high[layer - 1], 0)
-    lost = LOST * (1 + size.sum())
-    weight = np.abs(lines.rows) @ (np.abs(W) @ size + np.abs(b) + lost) + np.abs(lines.offsets) + lost
-    slip = lines.slip + gamma(sum(W.shape) + 8) * weight
-    return _Rows(lines.rows @ W, lines.offsets + lines.rows @ b, slip)
-
-
-def _through_relu(known: Intervals, now: _Rows, layer: int) -> _Rows:
-    """Replace φ(z) by its lower line where the row is positive, by its upper line where it is negative."""
-    low, high = known.low[layer], known.high[layer]
-    on, off = low >= 0, high <= 0
-    bent = ~(on | off)
-    chord = np.where(bent, high / np.where(bent, np.maximum(high - low, 1e-300), 1.0), on)
-    under = np.where(bent, high > -low, on)
-    # The chord only needs to be above φ at both ends; its intercept makes up for a rounded slope.
-    rise = np.maximum(-chord * low, high - chord * high) + gamma(4) * (np.abs(low) + np.abs(high)) + UNDERFLOW
-    rise = np.where(bent, rise, 0.0)
-    size = np.where(off, 0.0, np.maximum(np.abs(low), np.abs(high)))
-    positive, negative = np.maximum(now.rows, 0), np.minimum(now.rows, 0)
-    slip = gamma(len(low) + 8) * (np.abs(now.rows) @ (size + rise) + np.abs(now.offsets))
-    return _Rows(positive * under + negative * chord, now.offsets + negative @ rise, now.slip + slip)
+def _through_relu(now: Floors, known: Intervals, layer: int) -> Floors:
+    """From φ(z_layer), counted from 0, to z_layer."""
+    low, high = torch.from_numpy(known.low[layer]), torch.from_numpy(known.high[layer])
+    return now.through_relu(low, high, steeper_half(low, high))
 
 
 def _linear(ball: Ball, known: Intervals, now: _Rows) -> Array:
     """CROWN's floors under rows·φ(z_1) + offsets; what `now` has lost is not yet subtracted."""
-    lines = _through_relu(known, now, 0)
+    lines = now.through_relu(known, 0)
     rows, dim = lines.rows @ ball.first, ball.first.shape[1]
     size = np.abs(ball.a) + ball.range_1 + ball.slips
     slip = lines.slip - now.slip + np.abs(lines.rows) @ ball.slips * (1 + gamma(len(size)))

@@ -19,6 +19,8 @@ from brittle.certificates.deep_exact.newton import Iterate, Linearised, advance,
 from brittle.certificates.deep_exact.problem import FREE, Branch, Problem, Root, Signs, carried
 from brittle.certificates.scales import Array
 
+Observe = Callable[[Branch, Problem, Array], None]  # sees the multipliers that the judge is asked about
+
 WIDTH = 4.0  # of the first multipliers, in units of ν/(u-l)²
 MOST = 70  # iterations
 
@@ -120,12 +122,25 @@ def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
     return iterate
 
 
-def maximise(root: Root, branch: Branch, rival: int, iterate: Iterate, target: Target, floor: float) -> Solved:
+def unobserved(branch: Branch, problem: Problem, y: Array) -> None:
+    """Nobody watches."""
+
+
+def maximise(
+    root: Root,
+    branch: Branch,
+    rival: int,
+    iterate: Iterate,
+    target: Target,
+    floor: float,
+    observe: Observe = unobserved,
+) -> Solved:
     """Iterate until the branch is closed, or nothing more is to be had; `floor` is known already."""
     problem = Problem.of(root, branch, rival)
     quiet, done, ending, here = 0, 0, Ending.OPEN, None
     while done < MOST:
         verdict = examine(problem, iterate.y, target.reach)
+        observe(branch, problem, iterate.y)
         floor = max(floor, verdict.floor)
         if floor >= target.enough or verdict.empty:
             return _result(root, branch, problem, iterate, floor, Ending.CLOSED, here)

@@ -17,15 +17,15 @@ ITERATIONS = 30  # per inequality
 
 def leaf_floor(problem: Problem) -> float:
     """A floor under ½‖ε‖² at every flip of a branch whose neurons are all settled; infinity where there is none."""
-    A, h = _inequalities(problem)
-    normal, lift = _judged(A, h, _multipliers(A, h))
+    A, h = inequalities(problem)
+    normal, lift = _judged(A, h, multipliers(A, h))
     if not lift > 0:
         return 0.0
     with np.errstate(over="ignore", divide="ignore"):
         return float(0.5 * (lift / normal) ** 2 * (1 - gamma(8)))
 
 
-def _inequalities(problem: Problem) -> tuple[Array, Array]:
+def inequalities(problem: Problem) -> tuple[Array, Array]:
     """Aε ≥ h, with h rounded down."""
     assert problem.n == 0
     rows, heights, slips = problem.rows[:, :-1], problem.rows[:, -1], problem.slips
@@ -36,7 +36,7 @@ def _inequalities(problem: Problem) -> tuple[Array, Array]:
     return A, ends + signed - slack - gamma(6) * (np.abs(ends) + np.abs(signed) + slack) - UNDERFLOW
 
 
-def _multipliers(A: Array, h: Array) -> Array:
+def multipliers(A: Array, h: Array) -> Array:
     """Those of the nearest point, or of a contradiction; any that are not negative would be valid."""
     lengths = np.linalg.norm(A, axis=1)
     lengths[lengths == 0] = 1.0

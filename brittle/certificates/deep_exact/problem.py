@@ -45,8 +45,8 @@ class Root:
 
     @classmethod
     def of(cls, ball: Ball, known: Intervals) -> "Root":
-        units = [_units(low, high) for low, high in zip(known.low, known.high, strict=True)]
-        ball = ball.in_units([*units, _margin_units(ball, units[-1])])
+        units = [units_of(low, high) for low, high in zip(known.low, known.high, strict=True)]
+        ball = ball.in_units([*units, margin_units(ball, units[-1])])
         low = [shifted(each, -unit) - UNDERFLOW for each, unit in zip(known.low, units, strict=True)]
         high = [shifted(each, -unit) + UNDERFLOW for each, unit in zip(known.high, units, strict=True)]
         signs, lost = zip(*map(_settled, low, high, _sizes(ball, high)), strict=True)
@@ -300,12 +300,12 @@ def _forms(root: Root, branch: Branch, rival: int | None) -> tuple[Array, Array,
     return np.vstack(rows), np.concatenate(slips), Z[0], float(slip[0])
 
 
-def _units(low: Array, high: Array) -> Exponents:
+def units_of(low: Array, high: Array) -> Exponents:
     """The exponent of the larger end of every interval."""
     return np.asarray(np.clip(exponents(np.maximum(np.abs(low), np.abs(high))), -1000, 1000))
 
 
-def _margin_units(ball: Ball, units: Exponents) -> Exponents:
+def margin_units(ball: Ball, units: Exponents) -> Exponents:
     """The exponent of every margin's largest term in the ball."""
     W, b = ball.weights[-1], ball.biases[-1]
     terms = exponents(W) + units[None, :]

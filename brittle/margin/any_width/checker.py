@@ -41,6 +41,13 @@ class CheckedMargin(Result):
     normalised_margin: the network's γ = min q/‖θ‖² is at least this
     upper: no network of any width has a larger one; infinite if the proof was refused
     leaves: how many parts the sign patterns were split into
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> found = bt.margin.gap(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> bt.margin.check_margin(found.proof, data).accepted
+        True
     """
 
     accepted: bool
@@ -64,7 +71,15 @@ class Refused(Exception):
 
 
 def check(proof: MarginProof, data: Data) -> CheckedMargin:
-    """Confirm a proof about these data, or say what in it cannot be confirmed."""
+    """Confirm a proof about these data, or say what in it cannot be confirmed.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> best = bt.margin.largest(data, gap=1e-3)
+        >>> bt.margin.check_margin(best.proof, data).accepted
+        True
+    """
     data.require_binary()
     X, y = rows(data, proof.biases), data.y.numpy()
     try:
@@ -226,7 +241,8 @@ def _below(gram: Gram, y: Array, signs: Signs, ceiling: float) -> bool:
 
 def confirmed_ceiling(proof: MarginProof, data: Data) -> float:
     """The proof's ceiling, raised step by step until every leaf can be confirmed."""
-    X, y, ceiling, wrong = rows(data, proof.biases), data.y.numpy(), proof.ceiling, range(len(proof.leaves))
+    X, y = rows(data, proof.biases), data.y.numpy()
+    wrong = list(range(len(proof.leaves)))
     for slack in RAISES:
         ceiling = proof.ceiling * (1 + slack)
         wrong = unconfirmed(proof, X, y, ceiling, wrong)

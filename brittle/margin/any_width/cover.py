@@ -7,7 +7,7 @@ import numpy as np
 
 from brittle.margin.any_width.proof import Signs
 
-AT_ONCE = 2000  # leaves that are compared with all others together
+AT_ONCE = 20_000_000  # pairs of leaves that are compared together
 
 
 def covered(signs: Signs) -> Fraction:
@@ -19,8 +19,9 @@ def covered(signs: Signs) -> Fraction:
 def overlap(signs: Signs) -> tuple[int, int] | None:
     """Two leaves with a pattern in common: no example has + in one and - in the other."""
     plus, minus = (signs == 1).astype(np.float32), (signs == -1).astype(np.float32)
-    for begin in range(0, len(signs), AT_ONCE):
-        part = slice(begin, begin + AT_ONCE)
+    count = max(1, AT_ONCE // max(1, len(signs)))
+    for begin in range(0, len(signs), count):
+        part = slice(begin, begin + count)
         clashes = plus[part] @ minus.T + minus[part] @ plus.T
         rows = np.arange(len(clashes))
         clashes[rows, begin + rows] = 1  # a leaf is not compared with itself

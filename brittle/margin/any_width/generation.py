@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.margin.active_set_newton import active_set_newton
 from brittle.margin.any_width.patterns import cheap_patterns
 from brittle.margin.any_width.proof import Array
 from brittle.margin.any_width.side import Side, side_of, without_negligible
@@ -26,7 +27,10 @@ ENTERING = 15  # cheap patterns of either sign that enter in a round
 CHEAP = 400  # random patterns that are tried
 PROBE = 25  # nodes of either tree before the first one is searched to its end
 SLACK, TIGHT_SLACK, MANY = 0.02, 0.005, 300  # columns stay whose length is within this of 1; fewer where there are many
+LIVE = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # neurons below this share of the largest are left out
+LOSS = 0.05  # of the gap, for the sake of fewer neurons
 MISSED = 1e-10  # below margin 1
+MOST = 400  # examples of the working set: programs of more take minutes each
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +53,7 @@ class State:
 
     columns: of the next master, on all examples; chosen (n,): the working set; fine: whether masters are solved finely
     neurons, norm: the best network and its Σ‖u‖ at margin 1, in units of the examples; dual: the best proof
-    rounds: masters; done: nothing is left to do
+    solved: the master that they come from, if from one; rounds: masters; done: nothing is left to do
     """
 
     columns: Columns
@@ -57,6 +61,7 @@ class State:
     fine: bool = False
     neurons: Neurons | None = None
     norm: float = np.inf
+    solved: SolvedMaster | None = None
     dual: Dual | None = None
     rounds: int = 0
     done: bool = False
@@ -125,7 +130,8 @@ class Generation:
         """The trees of an earlier proof, searched on."""
         state = self._proved_by(state, dual)
         state, entering = self._proved(state, dual.lam, dual.trees)
-        return replace(state, columns=state.columns.joined(entering) if len(entering) else state.columns)
+        columns = state.columns.joined(entering) if len(entering) else state.columns
+        return replace(state, columns=columns, done=state.gap <= self.gap)
 
     def _distinct(self, state: State) -> State:
         """Without columns that are the same on the working set."""
@@ -141,17 +147,32 @@ class Generation:
 
     def _better(self, state: State, solved: SolvedMaster) -> State:
         """The master's network, if its margin is the largest so far."""
-        return self.considered(state, neurons_of(solved))
+        better = self.considered(state, neurons_of(solved))
+        return state if better is state else replace(better, solved=solved)
 
     def considered(self, state: State, neurons: Neurons) -> State:
         """With these neurons, if their margin is the largest so far."""
-        least = float(self.examples.margins(neurons).min())
-        norm = float(neurons.U.norm(dim=1).sum()) * self.examples.unit**0.5 / least if least > 0 else np.inf
+        norm = self.norm(neurons)
         return replace(state, neurons=neurons, norm=norm) if norm < state.norm else state
+
+    def norm(self, neurons: Neurons) -> float:
+        """Σ‖u‖ at margin 1, in units of the examples; infinite if one is misclassified."""
+        least = float(self.examples.margins(neurons).min())
+        return float(neurons.U.norm(dim=1).sum()) * self.examples.unit**0.5 / least if least > 0 else np.inf
+
+    def fewest(self, state: State) -> Neurons:
+        """The best network's neurons without those that carry nothing, or as Newton's method finds them."""
+        assert state.neurons is not None
+        newton = None if state.solved is None else active_set_newton(state.solved.candidate())
+        kinds = [state.neurons.nonzero()] if newton is None else [newton.neurons.nonzero(), state.neurons.nonzero()]
+        found = [each.take(each.sizes > share * each.sizes.max()) for each in kinds for share in LIVE]
+        good = [each for each in found if self.norm(each) <= state.norm * (1 + LOSS * self.gap)]
+        return min(good, key=lambda each: len(each.signs), default=state.neurons.nonzero())
 
     def _grown(self, state: State, solved: SolvedMaster) -> State | None:
         """With the examples that the master's network misses, if there are any."""
-        if bool(state.chosen.all()):
+        room = MOST - int(state.chosen.sum())
+        if bool(state.chosen.all()) or room <= 0:
             return None
         neurons = neurons_of(solved)
         q = self.examples.margins(neurons)
@@ -159,7 +180,7 @@ class Generation:
         if not bool(missed.any()):
             return None
         worst = torch.nonzero(missed)[:, 0]
-        worst = worst[q[worst].argsort()][: max(20, int(state.chosen.sum()) // 4)]
+        worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
         shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
         chosen = state.chosen.index_fill(0, worst, True)
         return replace(state, chosen=chosen, columns=state.columns.joined(shown))

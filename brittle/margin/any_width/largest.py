@@ -26,7 +26,7 @@ from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 MEMORY = 1.5e9  # bytes that the trees of a proof may take
-LIVE = 1e-6  # a neuron below this share of the largest one is left out
+MOST = 10_000  # examples
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +41,12 @@ class LargestMargin(Result):
     rounds: convex programs that were solved; nodes: of the last search through sign patterns
     seconds: from the call to the answer
     proof: what `check_margin` accepts
+
+    Examples:
+        >>> import brittle as bt
+        >>> best = bt.margin.largest(bt.settings.Orthogonal(4).sample(4), gap=1e-3)
+        >>> best.proved_gap <= 1e-3, best.normalised_margin <= best.upper
+        (True, True)
     """
 
     network: TwoLayer
@@ -82,10 +88,18 @@ def largest(
     `start` is a network that classifies the data, whose patterns are tried first: that of an earlier call goes on from
     there, and with its `proof` too the search through patterns goes on where it was. The trees that the proof is read
     off take `memory` bytes at most. `clock` tells which seconds are meant: `time.process_time` on a busy machine.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> best = bt.margin.largest(data, gap=1e-3)
+        >>> best.status.value, bool((best.network.margins(data.X, data.y) > 0).all())
+        ('reached', True)
     """
     require_positive("gap", gap)
     require_positive("seconds", seconds)
     require_positive("memory", memory)
+    require(len(data) <= MOST, f"there are {len(data)} examples; {MOST} are the most, for the memory of their products")
     began = clock()
     start = start if start is not None else first_network(data, biases, seed)
     X, weights = homogeneous(start, data, biases)
@@ -97,18 +111,27 @@ def largest(
     state = State(first_columns(examples, weights, chosen), chosen)
     state = generation.considered(state, Neurons.of(weights).nonzero())
     if proof is not None:
-        require(len(proof.lam) == len(data) and proof.biases == biases, "the proof is about other data or other biases")
+        _require_about(proof, data, biases, index)
         state = generation.resumed(state, read(proof, examples, index.numpy(), generation.threshold))
     state = generation.run(state)
     result = _result(state, generation, data, biases, index, gap)
     return replace(result, seconds=clock() - began)
 
 
+def _require_about(proof: MarginProof, data: Data, biases: bool, index: Tensor) -> None:
+    """A proof to go on with is right, and about these data."""
+    require(proof.biases == biases, f"the proof has biases={proof.biases}, and biases={biases} is asked for")
+    found = check(proof, data)
+    require(found.accepted, f"the proof to go on with is refused for these data: {found.reason}")
+    elsewhere = np.delete(proof.lam, index.numpy())
+    require(not elsewhere.any(), "the proof to go on with has multipliers on examples that are there twice")
+
+
 def _result(state: State, generation: Generation, data: Data, biases: bool, index: Tensor, gap: float) -> LargestMargin:
     """The best network without neurons that do nothing, the proof, and what the checker makes of both."""
-    assert state.neurons is not None
     assert state.dual is not None
-    network = _network(state.neurons, generation, biases)
+    network = as_network(generation.fewest(state), generation.examples, biases)
+    assert network is not None
     proof = written(state.dual, network, data, biases, generation.examples.unit, index.numpy())
     found = check(proof, data)
     assert found.accepted, found.reason
@@ -124,17 +147,6 @@ def _result(state: State, generation: Generation, data: Data, biases: bool, inde
         seconds=0.0,
         proof=proof,
     )
-
-
-def _network(neurons: Neurons, generation: Generation, biases: bool) -> TwoLayer:
-    """The neurons that carry something, if they alone are as good up to a small share of the gap."""
-    sizes = neurons.U.norm(dim=1)
-    whole = as_network(neurons.nonzero(), generation.examples, biases)
-    assert whole is not None
-    live = sizes > LIVE * sizes.max()
-    few = as_network(Neurons(neurons.U[live], neurons.signs[live]), generation.examples, biases)
-    loses = few is None or float(few.squared_norm) > float(whole.squared_norm) * (1 + 0.05 * generation.gap)
-    return whole if few is None or loses else few
 
 
 class _Limits:

@@ -56,6 +56,13 @@ class MarginProof:
     lam (n,): λ, one for each example
     ceiling: no unit neuron gains more than its square root at these λ
     points, leaves: why; the leaves of either side cover every sign pattern once
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> proof = bt.margin.gap(bt.networks.orthogonal_kkt(data.X, data.y).network, data).proof
+        >>> len(proof.lam), proof.biases
+        (6, True)
     """
 
     network: TwoLayer

@@ -93,6 +93,14 @@ class Relaxation:
         count = len(self.side.others)
         return np.concatenate([into_balls(V[:count], self.side.lam[self.side.k :] / 2), into_cones(V[count:])])
 
+    def bound(self, V: Array, y: Array) -> float:
+        """D at feasible slopes and curvatures as they are."""
+        G0, linear, K = self._constant
+        cross = linear.T @ V
+        G = G0 + cross + cross.T + V.T @ (K @ V)
+        A = np.diag(y) - G[1:, 1:]
+        return float(y.sum() + G[0, 0] + G[1:, 0] @ np.linalg.solve(A, G[1:, 0]))
+
     def at(self, V: Array, y: Array, nu: float) -> Value | None:
         """The program at feasible slopes, its curvatures improved from y; None if numbers are out of reach."""
         G0, linear, K = self._constant

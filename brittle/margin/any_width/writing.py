@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from brittle.margin.any_width.checker import check, confirmed_ceiling
 from brittle.margin.any_width.generation import SIGNS, Dual
-from brittle.margin.any_width.proof import Array, Leaf, MarginProof, Point
+from brittle.margin.any_width.proof import Array, Leaf, MarginProof, Point, Signs
 from brittle.margin.any_width.relaxation import Relaxation
 from brittle.margin.any_width.side import Side, side_of
 from brittle.margin.any_width.tree import Leaf as TreeLeaf
@@ -27,7 +27,7 @@ def written(dual: Dual, network: TwoLayer, data: Data, biases: bool, unit: float
     bound = max(tree.bound for tree in dual.trees)
     lam = np.zeros(n)
     lam[index] = scale * dual.lam
-    points, leaves, places = [], [], dict[tuple[int, int], int]()
+    points, leaves, places = list[Point](), list[Leaf](), dict[tuple[int, int], int]()
     for tree in dual.trees:
         for leaf in tree.leaves():
             key = id(leaf.source.V), id(leaf.source.y)  # sources are alive as long as their trees
@@ -54,7 +54,7 @@ def _point(side: Side, source: Source, index: Index, n: int, scale: float, bound
 
 
 def read(proof: MarginProof, examples: Examples, index: Index, threshold: float) -> Dual:
-    """The trees that a proof was written from, to be searched on; leaves keep its ceiling as their bound."""
+    """The trees that a proof was written from, to be searched on."""
     lam = proof.lam[index] * examples.unit**0.5
     K, y = examples.K.numpy(), examples.y.numpy()
     trees = []
@@ -66,9 +66,16 @@ def read(proof: MarginProof, examples: Examples, index: Index, threshold: float)
             if point.side == sign
         }
         mine = [leaf for leaf in proof.leaves if leaf.point in sources]
-        known = tuple(TreeLeaf(sources[leaf.point], leaf.signs[index[side.own]], proof.ceiling) for leaf in mine)
-        trees.append(Tree.of(side, threshold, known))
+        known = [_bounded(side, sources[leaf.point], leaf.signs[index[side.own]], threshold) for leaf in mine]
+        trees.append(Tree.of(side, threshold, tuple(known)))
     return Dual(lam, tuple(trees))
+
+
+def _bounded(side: Side, source: Source, signs: Signs, threshold: float) -> TreeLeaf:
+    """A leaf with the bound that its source gives it; what was raised for safety does not open it again."""
+    known = source if np.array_equal(source.signs, signs) else source.folded(signs)
+    bound = Relaxation(side, known.signs, known.fixed).bound(known.V, known.y)
+    return TreeLeaf(source, signs, threshold if bound <= threshold * (1 + SLACK) else bound)
 
 
 def _source(side: Side, point: Point, index: Index, scale: float) -> Source:

@@ -1,0 +1,98 @@
+"""brittle explore: an audit to walk through and a laboratory of the four papers, in the browser."""
+
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from brittle.cli.audit import embedded
+from brittle.cli.console import say, watching
+from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
+from brittle.cli.options import Seed, generator
+from brittle.common.errors import require
+
+if TYPE_CHECKING:
+    from brittle.explorer import Subject
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+NEEDED = ("starlette", "uvicorn")
+EMBEDDED = """\
+rng = torch.Generator().manual_seed({seed})
+data = bt.settings.Digits(classes=(3, 8)).sample(rng=rng, test=100)
+network = bt.networks.PyTorch().draw(data.columns, 200, rng)
+flow = bt.training.Flow(loss=bt.training.Logistic(), until=bt.training.LogLoss(-6))
+network = flow.train(network, data).network"""
+
+
+@app.command(help="Explore an audit, and the laboratory of the four papers, in the browser.")
+@with_networks
+def explore(
+    model: Annotated[
+        NetworkFile | None, typer.Argument(metavar="[MODEL]", help="Network to walk through; none: digits.")
+    ] = None,
+    data: Annotated[
+        DataFile | None,
+        typer.Option("--data", metavar="FILE", help=f"Its data; without a network, points of the plane. {DATA_HELP}"),
+    ] = None,
+    test: Annotated[bool, typer.Option("--test", help="Walk through the held-out examples.")] = False,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Where to listen; any free port unless given.")
+    ] = None,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True,
+    state: Annotated[
+        str, typer.Option("--state", metavar="TEXT", help="What to show: the part of a link behind its #.")
+    ] = "",
+    seed: Seed = 0,
+) -> None:
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    require(not missing, "explore needs the extra 'explore': pip install 'brittle[explore]'")
+    require(model is None or data is not None, "--data is missing: a walk needs the data of the network")
+    require(not test or model is not None, "--test was given without a network: name its file too")
+    from brittle.explorer import listening, serve
+
+    with listening(port) as door:
+        with watching("explore"):
+            subject = _subject(model, data, test, seed)
+        serve(subject, door, _opener(browser), state)
+
+
+def _opener(browser: bool) -> Callable[[str], None]:
+    def opened(address: str) -> None:
+        say(f"the explorer is at {address}")
+        if browser and not _shown(address):
+            say("no browser was found: open that address in one yourself")
+        say("Ctrl-C ends it")
+
+    return opened
+
+
+def _shown(address: str) -> bool:
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
+
+
+def _subject(model: NetworkFile | None, data: DataFile | None, test: bool, seed: int) -> "Subject":
+    from brittle.explorer import Subject, Walk, own_points
+
+    if model is not None and data is not None:
+        network, examples = loaded(model, data)
+        examples = examples.test if test else examples
+        return Subject(Walk(network, examples, model.name, _source(model, data, test)))
+    own = None if data is None else own_points(data.load(), data.path)
+    network, digits = embedded(generator(seed))
+    named = replace(digits, truth=replace(digits.truth, names=("3", "8")))
+    return Subject(Walk(network, named, "The digits 3 and 8", EMBEDDED.format(seed=seed)), own)
+
+
+def _source(model: NetworkFile, data: DataFile, test: bool) -> str:
+    """The Python lines that load both."""
+    lines = [f"data = bt.settings.load_data({str(data.path)!r})"]
+    foreign = "" if model.architecture is None else f"  # with a module of {model.architecture}"
+    lines.append(f"network = bt.networks.load_network({str(model.path)!r}){foreign}")
+    lines.append("data = data.labelled_for(network.classes)" + (".test" if test else ""))
+    return "\n".join(lines)

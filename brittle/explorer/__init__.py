@@ -1,0 +1,8 @@
+"""A web application of one's own machine: an audit to walk through, and a laboratory of the four papers."""
+
+from brittle.explorer.app import Subject, application
+from brittle.explorer.points import own_points
+from brittle.explorer.server import listening, serve
+from brittle.explorer.walk import Walk
+
+__all__ = ["Subject", "Walk", "application", "listening", "own_points", "serve"]

@@ -1,0 +1,64 @@
+"""Where training starts, and how it goes on: the controls that the plane and the papers share."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from torch import Generator
+
+from brittle.explorer.asked import Asked
+from brittle.explorer.clock import LONGEST, Clock
+from brittle.networks import PARTS as STARTS
+from brittle.networks import Initialisation, TwoLayer
+from brittle.settings import Data
+from brittle.training import Exponential, Flow, Logistic, LogLoss, Steps, Time, Training
+
+WIDEST = 300
+UNTIL, DEEPEST = -20.0, -200.0  # log-losses
+LOSSES = {"exponential": Exponential, "logistic": Logistic}
+STEPS = 4000  # between two frames
+
+
+def law(asked: Asked) -> Initialisation:
+    """How the first weights are drawn; `scale` divides them."""
+    options: dict[str, Any] = {"scale": asked.number("scale", 1.0, 0.01, 1e4)}
+    if "biases" in asked.values:
+        options["biases"] = asked.flag("biases")
+    return STARTS[asked.word("start", tuple(STARTS), "pytorch")](**options)
+
+
+def untrained(asked: Asked, data: Data, widest: int = WIDEST) -> TwoLayer:
+    """The network at its start."""
+    rng = Generator().manual_seed(asked.whole("seed", 0, 0, 2**31))
+    return law(asked).draw(data.columns, asked.whole("width", 60, 1, widest), rng, ambient=data.dim)
+
+
+def flow_of(asked: Asked) -> Flow:
+    """Gradient flow as it was asked for, until the clock or the next mark."""
+    loss = LOSSES[asked.word("loss", tuple(LOSSES), "exponential")]()
+    layers = asked.word("layers", ("all", "first"), "all")
+    return Flow(loss=loss, layers=layers)  # type: ignore[arg-type]
+
+
+def marks(last: float) -> list[float]:
+    """The log-losses of the frames: every quarter down to -3, then each a fifth deeper."""
+    found = [-0.25 * step for step in range(1, 13) if -0.25 * step > last]
+    while found and found[-1] <= -3 and found[-1] * 1.2 > last:
+        found.append(found[-1] * 1.2)
+    return [*found, last]
+
+
+def goal(asked: Asked) -> float:
+    """The log-loss to end at."""
+    return asked.number("until", UNTIL, DEEPEST, -0.5)
+
+
+def trained(asked: Asked, data: Data, start: TwoLayer, clock: Clock) -> Iterator[Training[TwoLayer]]:
+    """The flow from mark to mark; the last one may be short of its mark, and says so."""
+    flow, network = flow_of(asked), start
+    for mark in marks(goal(asked)):
+        training = replace(flow, until=(LogLoss(mark), Steps(STEPS), Time(LONGEST))).train(network, data)
+        yield training
+        if not training.reached or clock.left <= 0:
+            return
+        network = training.network

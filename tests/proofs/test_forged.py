@@ -1,0 +1,165 @@
+"""Genuine proofs are accepted; forged ones are refused in one line, in bounded time and memory."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from benchmarks.forged import BREAKS, HELPS, accepted, broken, genuine, lie, run
+
+HUGE = 2**33
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory):
+    return genuine(tmp_path_factory.mktemp("genuine"), seed=3, examples=2)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "proof.npz"
+
+
+def refused(outcome):
+    passed, output = outcome
+    return not passed and output.count("\n") == 1 and "Traceback" not in output
+
+
+def test_genuine_claims_are_accepted(claims, path):
+    assert len(claims) == 6
+    for claim in claims:
+        passed, output = accepted(claim.arrays, claim, path)
+        assert passed
+        assert f"no flip within {float(claim.arrays['radii'][0])!r}" in output
+
+
+def test_a_radius_that_is_raised_by_a_billionth_above_a_flip_is_refused(claims, path):
+    for claim in claims:
+        arrays = {**claim.arrays, "radii": np.array([claim.upper * (1 + 1e-9)])}
+        passed, output = accepted(arrays, claim, path)
+        assert not passed
+        assert "NOT PROVED" in output
+
+
+@pytest.mark.parametrize("help_", HELPS, ids=lambda each: each.__name__)
+def test_no_change_of_the_file_makes_a_lie_pass(claims, path, help_):
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        claim = claims[seed % len(claims)]
+        arrays = {name: values.copy() for name, values in claim.arrays.items()}
+        arrays["radii"] = np.array([claim.upper * (1 + 1e-9)])
+        help_(arrays, rng)
+        assert refused(accepted(arrays, claim, path))
+
+
+@pytest.mark.parametrize("break_", BREAKS, ids=lambda each: each.__name__)
+def test_a_true_claim_without_its_proof_is_refused(claims, path, break_):
+    for seed in range(4):
+        claim = claims[seed % len(claims)]
+        arrays = {name: values.copy() for name, values in claim.arrays.items()}
+        break_(arrays, np.random.default_rng(seed))
+        assert refused(accepted(arrays, claim, path))
+
+
+def test_forgeries_at_random(claims, path):
+    rng = np.random.default_rng(0)
+    for turn in range(60):
+        claim = claims[rng.integers(len(claims))]
+        _, arrays = (broken if turn % 5 == 0 else lie)(claim, rng)
+        assert refused(accepted(arrays, claim, path))
+
+
+def test_every_branch_is_needed(claims, path):
+    """Each line taken out of a program with a split leaves something open, or a line too many."""
+    claim = next(claim for claim in claims if (claim.arrays["program"][:, 0] == 2).any())
+    splits = np.flatnonzero(claim.arrays["program"][:, 0] == 2)
+    program = claim.arrays["program"]
+    for split in splits:
+        arrays = {**claim.arrays, "program": np.delete(program, split, axis=0)}
+        arrays["starts"] = np.where(arrays["starts"] > split, arrays["starts"] - 1, arrays["starts"])
+        assert refused(accepted(arrays, claim, path))
+
+
+def test_another_network_and_swapped_examples_are_refused(claims, path, tmp_path):
+    claim = claims[0]
+    accepted(claim.arrays, claim, path)
+    network = dict(np.load(claim.network))
+    network["weight.0"][0, 0] = np.nextafter(network["weight.0"][0, 0], 9)
+    np.savez(tmp_path / "network.npz", **network)
+    assert refused(run(path, tmp_path / "network.npz", claim.data))
+    data = dict(np.load(claim.data))
+    np.savez(tmp_path / "data.npz", X=data["X"][::-1], y=data["y"][::-1])
+    assert refused(run(path, claim.network, tmp_path / "data.npz"))
+    np.savez(tmp_path / "data.npz", X=data["X"], y=-data["y"])
+    assert refused(run(path, claim.network, tmp_path / "data.npz"))
+
+
+@pytest.mark.parametrize("kept", [0, 1, 100, 1000, -1, -30])
+def test_truncated_files_are_refused(claims, path, kept):
+    claim = claims[0]
+    accepted(claim.arrays, claim, path)
+    path.write_bytes(path.read_bytes()[:kept])
+    assert refused(run(path, claim.network, claim.data))
+
+
+def test_numbers_in_another_order_or_type_are_the_same_numbers(claims, path):
+    claim = claims[0]
+    arrays = {name: np.asfortranarray(values) for name, values in claim.arrays.items()}
+    arrays["radii"] = arrays["radii"].astype(">f8")
+    arrays["rows"] = arrays["rows"].astype(np.uint8)
+    assert accepted(arrays, claim, path)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("kinds", np.zeros((0, 12), dtype=np.int8)),
+        ("kinds", np.zeros((3, 5), dtype=np.int8)),
+        ("mu", np.zeros((2, 2))),
+        ("program", np.zeros((4, 3), dtype=np.int64)),
+        ("starts", np.zeros(9, dtype=np.int64)),
+        ("rows", np.array([-1])),
+        ("rows", np.array([99])),
+        ("rows", np.array([0.0])),
+        ("radii", np.array([1 + 2j])),
+        ("lam", np.array([{}])),
+        ("box", np.zeros(3)),
+        ("network", np.zeros(32, dtype=np.uint8)),
+        ("radii", np.array(3.0)),
+    ],
+)
+def test_arrays_of_the_wrong_shape_or_type_are_refused(claims, path, name, values):
+    claim = claims[0]
+    assert refused(accepted({**claim.arrays, name: values}, claim, path))
+
+
+def test_a_file_that_unpacks_to_more_than_the_limit_is_not_unpacked(claims, path):
+    claim = claims[0]
+    accepted(claim.arrays, claim, path)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("alpha.npy", _header((HUGE // 8,)))
+        info = archive.getinfo("alpha.npy")
+        info.file_size = HUGE  # what the directory says
+    assert refused(run(path, claim.network, claim.data))
+
+
+def test_a_header_that_declares_more_than_there_is_is_refused(claims, path):
+    claim = claims[0]
+    accepted({name: values for name, values in claim.arrays.items() if name != "radii"}, claim, path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("radii.npy", _header((2**50,)))
+    assert refused(run(path, claim.network, claim.data))
+
+
+def test_a_program_that_never_ends_is_cut(claims, path):
+    claim = claims[0]
+    splits = np.array([[2, 0]] * 5000)
+    starts = np.append(claim.arrays["starts"][:-1], len(splits))
+    assert refused(accepted({**claim.arrays, "program": splits, "starts": starts}, claim, path))
+
+
+def _header(shape):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    return stream.getvalue()
