@@ -42,7 +42,7 @@ def cnn() -> tuple[bt.auditing.Audit, str]:
     )
     X, y, X_test, y_test = mnist.X[rows], mnist.y[rows], mnist.test.X[held], mnist.test.y[held]
     data = Data(X.view(-1, 1, 28, 28), y, X_test.view(-1, 1, 28, 28), y_test)
-    found = bt.audit(trained(data), data, budget=120, examples=60, test=True, rng=rng)
+    found = bt.audit(trained(data), data, budget=60, examples=40, test=True, rng=rng)
     return found, "Audit of a small CNN on MNIST"
 
 

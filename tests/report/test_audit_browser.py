@@ -304,7 +304,7 @@ def choose(tab, file):
 
 def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(tab):
     grounds = set()
-    for width, phone in ((390, True), (1280, False)):
+    for width, phone in ((390, True), (800, False), (1280, False)):
         for dark in (True, False):
             tab.look(width, 900, dark, phone)
             assert tab.evaluate("document.documentElement.scrollWidth - window.innerWidth") <= 0
