@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import fuzz
+from benchmarks.fuzz.layered import KINDS
+from benchmarks.fuzz.proofs import confirm
+from benchmarks.fuzz.run import PARTS, Chunk, run
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
 from brittle.certificates.dual_bound import DualPoint, Kind, proven_radius, proven_value
@@ -19,8 +21,27 @@ from brittle.settings import Data
 from tests.certificates.reference import Margin, Proof, brute_force_radius
 
 
+def fuzzed(name, cases):
+    """So many cases of one part, from seed 1."""
+    place, part = next((place, part) for place, part in enumerate(PARTS) if part.name == name)
+    return Chunk(place, 10**7, cases // part.cases)()
+
+
+def test_networks_of_every_kind_agree_with_enumeration_and_fractions():
+    found = fuzzed("layered", 2 * len(KINDS))
+    assert found.violations == []
+    assert set(found.cases) == set(KINDS)
+
+
+def test_chunks_that_are_kept_are_not_done_again(tmp_path, monkeypatch):
+    first = run(200, 1, keep=tmp_path, only="rational")["rational"]
+    monkeypatch.setattr(Chunk, "__call__", None)
+    assert run(200, 1, keep=tmp_path, only="rational")["rational"] == first
+    assert first.cases == 2
+
+
 def test_no_attack_and_no_brute_force_lands_below_a_certificate():
-    found = fuzz.run(1000, seed=1)
+    found = fuzzed("ordinary", 1000)
     assert found.cases == 1000
     assert found.violations == []
     assert found.worst < 1e-7
@@ -28,14 +49,14 @@ def test_no_attack_and_no_brute_force_lands_below_a_certificate():
 
 
 def test_no_certificate_passes_an_exact_flip_at_far_scales():
-    found = fuzz.run_far(80, seed=1)
+    found = fuzzed("far", 80)
     assert found.cases == 80
     assert found.violations == []
     assert found.outcomes["claimed"] > 40
 
 
 def test_bounds_hold_in_rational_arithmetic():
-    outcomes = Counter(map(fuzz.confirm, range(150)))
+    outcomes = Counter(map(confirm, range(150)))
     assert outcomes["refuted"] == outcomes["zero"] == 0
     assert outcomes["confirmed"] + outcomes["confirmed with signs"] > 60
     assert outcomes["confirmed with signs"] > 10
@@ -137,16 +158,19 @@ def test_a_dual_point_that_proves_nothing_settles_no_sign():
 
 
 def test_a_sign_by_hand():
-    """margin = 1 + δ₁ - ½φ(δ₂ - ½): F = ½, A = diag(1, ½), z* = -½ and w·A⁻¹w = 2 at μ = 1, g = 0, κ = ½."""
+    """margin = 1 + δ₁ - ½φ(δ₂ - ½): F = ½, A = diag(1, ½), z* = -½ and w·A⁻¹w = 2 at μ = 1, g = 0, κ = ½.
+
+    Where the neuron is on it lies ½κ(z - ½)² above its parabola: ½(z + ½)² + ½(z - ½)² is ¼ at least, at z = 0.
+    """
     W, b, c = np.eye(2), np.array([10.0, -0.5]), np.array([1.0, -0.5])
     model = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
     point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([Kind.CONCAVE], dtype=np.int8))
     assert proven_value(model, point) == pytest.approx(0.5)
-    limit = (1 + 0.25 / 2) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w)
+    limit = (1 + 0.25) ** 0.5  # where r² - 2F is that
     assert settled_signs(model, point, limit * (1 - 1e-9)).tolist() == [-1]
     assert settled_signs(model, point, limit * (1 + 1e-9)).tolist() == [0]
     slipping = replace(model, slips=np.array([0.1]))  # the network's own z may be nearer to 0 by this much
-    limit = (1 + 0.4**2 / 2) ** 0.5
+    limit = (1 + 0.4**2 / 2) ** 0.5  # of z alone: so large a slip is more than the parabola gives
     assert settled_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
     assert settled_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
 
