@@ -4,7 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -91,7 +91,7 @@ def _done(chunks: list[Chunk], jobs: int, keep: Path | None) -> Iterator[tuple[C
     for chunk, tally in _worked([chunk for chunk in chunks if chunk not in known], jobs):
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
-            write_json(keep / chunk.file, asdict(tally))
+            write_json(keep / chunk.file, vars(tally))
         yield chunk, tally
 
 
