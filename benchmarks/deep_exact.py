@@ -17,6 +17,7 @@ import torch
 
 from brittle.attacks import PGD, MinimumNorm
 from brittle.certificates import Enclosure, Exact, Example, LowerBound, Relaxation
+from brittle.certificates.deep_dual import DeepDual
 from brittle.certificates.deep_exact.branch_and_bound import Node, plant
 from brittle.certificates.deep_exact.judge import examine
 from brittle.certificates.layers import Layers
@@ -89,7 +90,9 @@ class Staged(Exact):
     roots: list[float] = field(default_factory=list)
     times: list[tuple[float, float]] = field(default_factory=list)
 
-    def _enclose_deep(self, layers: Layers, relaxed: LowerBound, example: Example, enclosure: Enclosure) -> Enclosure:
+    def _enclose_deep(
+        self, layers: Layers, dual: DeepDual, relaxed: LowerBound, example: Example, enclosure: Enclosure
+    ) -> Enclosure:
         begun = time.process_time()
         margins = layers.around(example.x, enclosure.ball, example.y)
         tree = plant(margins, example, enclosure, self.gap, lambda: time.process_time() > begun + self.seconds)

@@ -76,6 +76,7 @@ SHOWN = {
     "deep": _show_counted("degenerate deep networks against enumeration"),
     "layered": _show_layered,
     "rational": _show_counted("rational arithmetic"),
+    "checked": _show_counted("proofs in files, judged by proofcheck"),
 }
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from benchmarks.fuzz import deep, far, layered, ordinary, proofs
+from benchmarks.fuzz import checked, deep, far, layered, ordinary, proofs
 from brittle.common.files import write_json
 from brittle.common.threads import one_thread
 from brittle.experiments.code import code_hash
@@ -43,6 +43,7 @@ PARTS = (
     Part("deep", deep.examine, deep.DeepTally, deep.POINTS, 0.005),
     Part("layered", layered.examine, layered.LayeredTally, layered.POINTS, 0.05),
     Part("rational", proofs.examine, proofs.ProofTally, 1, 0.01),
+    Part("checked", checked.examine, proofs.ProofTally, checked.POINTS, 0.001),
 )
 
 

@@ -7,11 +7,10 @@ from typing import ClassVar
 from brittle.certificates.base import Certificate, LowerBound
 from brittle.certificates.deep_dual import DeepDual
 from brittle.certificates.dual_bound import initial_kinds, never_flips
-from brittle.certificates.dual_start import closed_form, first_iterate, refine
+from brittle.certificates.dual_start import closed_form, first_iterate, refine, trimmed
 from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.margins import RivalMargin, TwoLayerMargins
 from brittle.certificates.saddle import Solved
-from brittle.certificates.settled_signs import trim
 from brittle.common.parts import option
 from brittle.networks import Network
 
@@ -64,8 +63,4 @@ class Dual(Certificate):
         return solved.proven_radius, margin.attacked(enclosure, solved.point)
 
     def _improve(self, start: Solved, radius: float, enough: float) -> Solved:
-        if self.refined:
-            return refine(start, radius, enough=enough)
-        trimmed = trim(start, radius)
-        again = closed_form(trimmed.model, trimmed.iterate, enough)
-        return again if again.value > trimmed.value else trimmed
+        return refine(start, radius, enough=enough) if self.refined else trimmed(start, radius, enough)

@@ -48,12 +48,19 @@ def closed_form(model: LocalModel, start: Iterate, enough: float = np.inf) -> So
     return Solved(saddle, saddle.solve(start, enough, rounds=3, steps=6, tolerance=1e-5))
 
 
+def trimmed(start: Solved, radius: float, enough: float = np.inf) -> Solved:
+    """Without the neurons whose sign flips ‖δ‖ ≤ radius share, with curvatures for the others where that is better."""
+    smaller = trim(start, radius)
+    again = closed_form(smaller.model, smaller.iterate, enough)
+    return again if again.value > smaller.value else smaller
+
+
 def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: float = np.inf) -> Solved:
     """Optimal curvatures for flips ‖δ‖ ≤ radius: follow the barrier's path down.
 
     On every level neurons whose sign is settled leave, then curvatures and multipliers move.
     """
-    best = now = trim(solved, radius)
+    best = now = trimmed(solved, radius, enough)
     nu, last = np.inf, barrier * abs(solved.value) / len(solved.point)
     for _ in range(LEVELS):
         N, _, c, kappa_N = now.saddle.concave

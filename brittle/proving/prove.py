@@ -241,7 +241,8 @@ def checked(layered: Layered) -> Checked:
 def _shared(values: Array) -> np.ndarray:
     """One row if all are the same; as float32 where that changes nothing."""
     values = values[:1] if (values == values[:1]).all() else values
-    small = values.astype(np.float32)
+    with np.errstate(over="ignore"):  # infinity is another number
+        small = values.astype(np.float32)
     return small if (small == values).all() else values
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.fuzz import proofs
+from benchmarks.fuzz import checked, proofs
 from benchmarks.fuzz.run import run
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
@@ -40,6 +40,21 @@ def test_bounds_hold_in_rational_arithmetic():
     assert outcomes["refuted"] == outcomes["zero"] == 0
     assert outcomes["confirmed"] + outcomes["confirmed with signs"] > 60
     assert outcomes["confirmed with signs"] > 10
+
+
+def test_certificates_of_a_sample_are_proved_again_by_the_checker():
+    kinds = ("two layers", "depth 3", "depth 4, classes", "convolution", "box, classes", "far scales, depth 3")
+    found = proofs.ProofTally()
+    for kind in kinds:
+        found.add(checked.examine(checked.KINDS.index(kind)))
+    assert found.cases == 2 * len(kinds)
+    assert found.violations == []
+    assert found.outcomes["whole"] > len(kinds)
+
+
+def test_what_the_checker_does_not_confirm_is_a_violation(monkeypatch):
+    monkeypatch.setattr(checked, "proofcheck", lambda *files: (False, "example 0: NOT PROVED: a branch is left open"))
+    assert "left open" in checked.examine(1).violations[0]
 
 
 def _plain(seed):
