@@ -3,8 +3,8 @@
 python -m benchmarks.affine_slopes [--only WORD] [--steps N]; an experiment on what `Exact` does not do, rounding aside.
 
 At a flip let s = ±1 be the signs of the concave neurons' inputs. Then cφ(z) = c(1+s)z/2 where c < 0, and cφ(z) ≥ gz for
-any 0 ≤ g ≤ c where c > 0, also for g that depends on s: g_j = c_j(½ + T_j0 + Σ_l T_jl s_l) with a sum of |T_j0|, |T_j1|,
-... of at most ½. For given s the minimum of ½‖δ‖² + μf over δ is l₀ + l·s - ½‖p + Bs‖², all linear in μ and μT; with
+any 0 ≤ g ≤ c where c > 0, also for g that depends on s: g_j = c_j(½ + T_j0 + Σ_l T_jl s_l) with |T_j0| + Σ_l |T_jl| ≤
+½. For given s the minimum of ½‖δ‖² + μf over δ is l₀ + l·s - ½‖p + Bs‖², all linear in μ and μT; with
 curvatures y, diag(y) ≻ BᵀB, it is at least F = l₀ - ½‖p‖² - ½Σy - ½e·(diag(y) - BᵀB)⁻¹e, e = l - Bᵀp, for every s at
 once. T_jl = 0 for l > 0 is the bound of docs/certificates.md, with y = μ²c²/4κ. Here μ, y and T rise by Adam's steps.
 """
