@@ -25,7 +25,7 @@ from brittle.truth.problems import RECIPES, Recipe
 RECORD = "problem.json"
 PROOF = "proof.npz"
 SECONDS = 120.0  # for one example; what is not closed by then is left out, and counted
-PROOF_SECONDS = 600.0  # for the proof of one example; what is not proved by then is said
+PROOF_SECONDS = 300.0  # for the proof of one example; what is not proved by then is said
 ROOM = 0.9  # of the gap, for the certificate: proofs of a little less than it found are shorter
 
 
