@@ -71,7 +71,7 @@ def _negated(arrays: Arrays, rng: Rng) -> None:
 
 def _flattened(arrays: Arrays, rng: Rng) -> None:
     name = rng.choice(["y", "C"])
-    arrays[name] = arrays[name] * 0
+    arrays[name] = np.zeros_like(arrays[name])
 
 
 def _leaf_out(arrays: Arrays, rng: Rng) -> None:

@@ -1,15 +1,18 @@
 """The checker of margin proofs: by hand, against brute force, and against forgers."""
 
 from dataclasses import replace
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.margin.any_width.checker import check, confirmed_ceiling, rows, unconfirmed
+from brittle.margin.any_width.checker import check, confirmed_ceiling, network_margin, rows, unconfirmed, upper_margin
 from brittle.margin.any_width.cover import covered, overlap
 from brittle.margin.any_width.proof import Leaf, MarginProof, Point
+from brittle.networks import TwoLayer
 from tests.margin.gains import featured, largest_gain
 from tests.margin.invented import arbitrary, by_hand, lowest, split
 
@@ -148,3 +151,26 @@ def test_a_file_without_a_proof_is_refused(tmp_path):
     np.savez(tmp_path / "no.npz", W=np.ones((1, 1)))
     with pytest.raises(InputError, match="holds no proof"):
         MarginProof.load(tmp_path / "no.npz", np.ones(3))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_margins_are_rounded_to_the_safe_side(seed):
+    """Against fractions: the network's own from below, the bound from above, both nearly the truth."""
+    proof, data = arbitrary(seed, biases=seed % 2 == 0)
+    rng, X = np.random.default_rng(seed), rows(data, proof.biases)
+    W, b, v = (torch.from_numpy(rng.normal(size=size)) for size in ((6, data.X.shape[1]), 6, 6))
+    proof = replace(proof, network=TwoLayer(W, b * proof.biases, v))
+    exact_W = [[*map(Fraction, row)] for row in torch.cat([W, b[:, None]], 1)[:, : X.shape[1]].tolist()]
+    outputs = [
+        sum(Fraction(u) * max(0, sum(map(mul, w, map(Fraction, x)))) for u, w in zip(v.tolist(), exact_W, strict=True))
+        for x in X.tolist()
+    ]
+    size = sum(w * w for row in exact_W for w in row) + sum(Fraction(u) ** 2 for u in v.tolist())
+    labels = np.array([1.0 if output > 0 else -1.0 for output in outputs])
+    exact = min(abs(output) for output in outputs) / size
+    found = network_margin(proof, X, labels)
+    assert Fraction(found) <= exact
+    assert found == pytest.approx(float(exact), rel=1e-9, abs=1e-13)
+    doubled = 2 * sum(map(Fraction, proof.lam.tolist())) * Fraction(upper_margin(proof))
+    assert Fraction(proof.ceiling) <= doubled**2 <= Fraction(proof.ceiling) * (1 + Fraction(1, 10**12))
+    assert network_margin(proof, X, -labels) == 0
