@@ -279,9 +279,14 @@ def accepted(arrays: Arrays, genuine: Genuine, path: Path, bytes_out: int = 0) -
 
 
 def run(path: Path, network: Path, data: Path) -> tuple[bool, str]:
+    return printed(lambda: proofcheck([str(path), "--network", str(network), "--data", str(data)]))
+
+
+def printed(checker: Callable[[], int]) -> tuple[bool, str]:
+    """Whether a checker ends with exit code 0, and what it prints."""
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = proofcheck([str(path), "--network", str(network), "--data", str(data)])
+        code = checker()
     return code == 0, out.getvalue() + err.getvalue()
 
 

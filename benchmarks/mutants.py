@@ -19,7 +19,7 @@ import signal
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -116,6 +116,11 @@ class Mutant:
         return Path(self.file).parts[2]
 
     @property
+    def package(self) -> str:
+        """Where its constants are used."""
+        return ".".join(Path(self.file).parts[:2]) if self.file.startswith("brittle/") else Path(self.file).parts[0]
+
+    @property
     def key(self) -> tuple[str, str, str]:
         return self.file.removeprefix("brittle/theorems/"), self.before, self.after
 
@@ -192,7 +197,7 @@ def mutants() -> list[Mutant]:
     """Every one that there is."""
     paths = [path for folder in PINS for path in sorted((THEOREMS / folder).glob("*.py"))]
     trees = {path: ast.parse(path.read_text()) for path in paths if path.name not in SEARCHES}
-    named, found = formulas(trees), []
+    named, found = formulas(trees), list[Mutant]()
     for path, tree in trees.items():
         owner: dict[ast.AST, str] = {}
         skip: set[ast.AST] = set()
@@ -202,24 +207,20 @@ def mutants() -> list[Mutant]:
                 skip |= spared(function)
         for _, name, value in settled(tree):
             owner |= dict.fromkeys(ast.walk(value), name)
-        lines = path.read_text().splitlines()
-        for number, node in enumerate(ast.walk(tree)):
-            if node not in owner or node in skip or (change := changed(node)) is None:
-                continue
-            assert isinstance(node, ast.expr)
-            before = ast.unparse(node)
-            place = str(path.relative_to(HOME)), node.lineno
-            found.append(
-                Mutant(
-                    *place,
-                    change[0],
-                    owner[node],
-                    lines[node.lineno - 1].strip(),
-                    f"{before} -> {ast.unparse(change[1])}",
-                    number,
-                )
-            )
+        found += changes(path, tree, owner, skip)
     return found
+
+
+def changes(path: Path, tree: ast.Module, owner: dict[ast.AST, str], skip: set[ast.AST]) -> Iterator[Mutant]:
+    """Of the nodes that have an owner and are not spared."""
+    lines = path.read_text().splitlines()
+    for number, node in enumerate(ast.walk(tree)):
+        if node not in owner or node in skip or (change := changed(node)) is None:
+            continue
+        assert isinstance(node, ast.expr)
+        words = f"{ast.unparse(node)} -> {ast.unparse(change[1])}"
+        place = str(path.relative_to(HOME)), node.lineno
+        yield Mutant(*place, change[0], owner[node], lines[node.lineno - 1].strip(), words, number)
 
 
 class Swap(ast.NodeTransformer):
@@ -252,15 +253,15 @@ def put_in(mutant: Mutant) -> None:
     for owner, name, value in settled(tree):
         if name == mutant.function:
             new = eval(compile(ast.Expression(value), mutant.file, "eval"), dict(vars(module)))
-            owners = [vars(module)[owner]] if owner else list(modules())
+            owners = [vars(module)[owner]] if owner else list(modules(mutant.package))
             for each in owners:
                 if name in vars(each):
                     setattr(each, name, new)
 
 
-def modules() -> Iterator[ModuleType]:
-    """Those of the theorems: a constant is imported by its name."""
-    yield from (module for name, module in sys.modules.items() if name.startswith("brittle.theorems"))
+def modules(package: str) -> Iterator[ModuleType]:
+    """Those of a package: a constant is imported by its name."""
+    yield from (module for name, module in sys.modules.items() if name.startswith(package))
 
 
 def named(code: CodeType) -> Iterator[tuple[str, CodeType]]:
@@ -283,15 +284,21 @@ def written(module: ModuleType) -> Iterator[FunctionType]:
 class Hunt:
     """Instead of running the tests once, pytest runs them for every mutant, in a process of its own."""
 
-    def __init__(self, chosen: list[Mutant], seconds: int) -> None:
-        self.chosen, self.seconds = chosen, seconds
+    def __init__(
+        self,
+        chosen: list[Mutant],
+        seconds: int,
+        folder: Callable[[Mutant], str] = lambda mutant: mutant.folder,
+        pinned: Callable[[pytest.Item, str], bool] = lambda item, folder: pinned(item, folder),
+    ) -> None:
+        self.chosen, self.seconds, self.folder, self.pinned = chosen, seconds, folder, pinned
         self.alive: dict[Mutant, bool] = {}
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        for folder in {mutant.folder for mutant in self.chosen}:
+        for folder in sorted({self.folder(mutant) for mutant in self.chosen}):
             assert self.survives(None, folder, session), f"the tests of {folder} fail without a mutant"
         for number, mutant in enumerate(self.chosen, 1):
-            self.alive[mutant] = self.survives(mutant, mutant.folder, session)
+            self.alive[mutant] = self.survives(mutant, self.folder(mutant), session)
             if self.alive[mutant]:
                 place = f"{mutant.file}:{mutant.line}"
                 print(f"{number}/{len(self.chosen)} survives: {place} {mutant.after}", file=sys.stderr, flush=True)
@@ -309,7 +316,7 @@ class Hunt:
             signal.alarm(self.seconds if mutant else 10 * self.seconds)
             if mutant is not None:
                 put_in(mutant)
-            code = 0 if passes([item for item in session.items if pinned(item, folder)]) else 1
+            code = 0 if passes([item for item in session.items if self.pinned(item, folder)]) else 1
         except ArithmeticError:
             code = 1  # a constant that has no value: its module could not be imported
         finally:
@@ -331,15 +338,17 @@ def passes(items: list[pytest.Item]) -> bool:
     return True
 
 
-def report(results: dict[Mutant, bool], started: float) -> dict[str, Any]:
-    equivalent = {mutant for mutant in results if mutant.key in EQUIVALENT}
+def report(
+    results: dict[Mutant, bool], started: float, known: dict[tuple[str, str, str], str] = EQUIVALENT
+) -> dict[str, Any]:
+    equivalent = {mutant for mutant in results if mutant.key in known}
     judged = {mutant: alive for mutant, alive in results.items() if mutant not in equivalent}
     counts = Counter(mutant.kind for mutant in judged)
     killed = Counter(mutant.kind for mutant, alive in judged.items() if not alive)
     kinds = {kind: {"mutants": counts[kind], "killed": killed[kind]} for kind in counts}
     survivors = [asdict(mutant) for mutant, alive in judged.items() if alive]
     share = sum(killed.values()) / max(1, len(judged))
-    reasons = {f"{mutant.file}:{mutant.line} {mutant.after}": EQUIVALENT[mutant.key] for mutant in equivalent}
+    reasons = {f"{mutant.file}:{mutant.line} {mutant.after}": known[mutant.key] for mutant in equivalent}
     seconds = time.perf_counter() - started
     return {
         "mutants": len(judged),

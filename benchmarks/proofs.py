@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from benchmarks.deep import BOX, PROBLEMS, Nothing
+from benchmarks.deep import BOX, GAP, PROBLEMS, Nothing
 from benchmarks.deep import examples as sdpcrown_examples
 from benchmarks.deep_exact import CASES, network_of
 from benchmarks.forged import run
+from brittle.attacks import MinimumNorm
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.cli.audit import embedded
 from brittle.common.threads import one_thread
@@ -26,6 +27,8 @@ from brittle.networks import Network, PyTorch
 from brittle.proving import prove, write_beside
 from brittle.settings import Data, Mnist
 from brittle.settings.sources import data_folder
+
+SMALL = "mnist_mlp"  # the network of benchmarks.deep whose neurons have curvatures and branches of their own
 
 
 class Case(NamedTuple):
@@ -70,12 +73,17 @@ def cases(networks: Path | None) -> Iterator[Case]:
     yield Case("width 1000, d=200, at its initialisation", _wide, Exact(gap=1e-4), {})
     yield Case("784-100-100-10", _mnist(networks), Exact(gap=1e-3), {})
     for place, problem in enumerate(PROBLEMS):
-        options = {"attack": Nothing(), "cap": problem.radius}
-        yield Case(f"{problem.name}, dual", _sdpcrown(place), Dual(), options)
+        make, options = _sdpcrown(place), {"attack": Nothing(), "cap": problem.radius}
+        small = problem.name == SMALL
+        yield Case(f"{problem.name}, dual", make, Dual(), options)
+        if small:
+            yield Case(f"{problem.name}, dual refined", make, Dual(refined=True), options)
+            yield Case(f"{problem.name}, exact", make, Exact(GAP), {**options, "attack": MinimumNorm()})
         if problem.box:
-            yield Case(
-                f"{problem.name}, dual in the box", _sdpcrown(place), Dual(boxed=True), {**options, "bounds": BOX}
-            )
+            options = {**options, "bounds": BOX}
+            yield Case(f"{problem.name}, dual in the box", make, Dual(boxed=True), options)
+            if small:
+                yield Case(f"{problem.name}, dual refined in the box", make, Dual(boxed=True, refined=True), options)
 
 
 def measure(case: Case, count: int, folder: Path) -> None:

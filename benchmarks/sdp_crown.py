@@ -5,20 +5,24 @@ h = -½(λ(ρ² - ‖ẑ‖²) + ‖min(c - g - λẑ, g + λẑ, 0)‖²/λ), f
 those of their norms. The slopes g = αc and λ are improved by Adam, for all rivals of an image at once.
 """
 
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
+from brittle.certificates import Certificate, Enclosure, Example, LowerBound
 from brittle.certificates.layers import spectral_norm
-from brittle.networks import Deep
+from brittle.networks import Layered, Network, as_layered
 from brittle.settings import Data
 
 STEPS, RATE = 100, 0.05
 
 
-def margin_floors(network: Deep, data: Data, radius: float) -> Tensor:
+def margin_floors(network: Layered, data: Data, radius: float) -> Tensor:
     """Under the smallest margin of every example in its ball, as far as the steps find it; ≤ 0 proves nothing."""
-    norms = [spectral_norm(layer.matrix.numpy()) for layer in network.layers[:-1]]
-    balls = torch.cumprod(torch.tensor([radius, *norms], dtype=torch.float64), 0)[1:]
+    balls = radius * _stretches(network)
     margins = network.margins(data.X, data.y)
     return torch.stack(
         [
@@ -28,13 +32,45 @@ def margin_floors(network: Deep, data: Data, radius: float) -> Tensor:
     )
 
 
-def _floor(network: Deep, x: Tensor, y: int, balls: Tensor, radius: float) -> Tensor:
+@dataclass(frozen=True)
+class SdpCrownRadius(Certificate):
+    """The largest radius at which the formula proves something, by bisection; for any depth."""
+
+    name: ClassVar[str] = "SDP-CROWN"
+
+    halvings: int = 10
+
+    def prepare(self, network: Network) -> LowerBound:
+        layered = as_layered(network, "SDP-CROWN")
+        return partial(self._enclose, layered, _stretches(layered))
+
+    def _enclose(self, network: Layered, stretches: Tensor, example: Example, enclosure: Enclosure) -> Enclosure:
+        low, high = 0.0, enclosure.ball
+        for _ in range(self.halvings):
+            middle = (low + high) / 2
+            with torch.enable_grad():
+                floor = _floor(network, example.x, int(example.y), middle * stretches, middle, in_units=True)
+            low, high = (middle, high) if floor > 0 else (low, middle)
+        return enclosure.proven(low)
+
+
+def _stretches(network: Layered) -> Tensor:
+    """How much longer a step can be among the inputs of every hidden layer."""
+    norms = [spectral_norm(layer.matrix.numpy()) for layer in network.layers[:-1]]
+    return torch.cumprod(torch.tensor(norms, dtype=torch.float64), 0)
+
+
+def _floor(network: Layered, x: Tensor, y: int, balls: Tensor, radius: float, in_units: bool = False) -> Tensor:
+    """With `in_units` λ is counted in units of ‖c‖/ρ, where it is best for ẑ = 0: small balls need large ones."""
     inputs, last = _inputs(network, x), network.layers[-1]
-    rivals = torch.arange(last.outputs) != y
-    rows = (last.matrix[y] - last.matrix)[rivals]
-    heights = (last.offset[y] - last.offset)[rivals]
+    if last.outputs == 1:
+        rows, heights = y * last.matrix, y * last.offset
+    else:
+        rivals = torch.arange(last.outputs) != y
+        rows = (last.matrix[y] - last.matrix)[rivals]
+        heights = (last.offset[y] - last.offset)[rivals]
     alphas = [(z > 0).double().expand(len(rows), -1).clone().requires_grad_(True) for z in inputs]
-    logs = [torch.zeros(len(rows), 1, dtype=torch.float64) - 3 for _ in inputs]
+    logs = [torch.full((len(rows), 1), -1.0 if in_units else -3.0, dtype=torch.float64) for _ in inputs]
     logs = [log.requires_grad_(True) for log in logs]
     adam, best = torch.optim.Adam([*alphas, *logs], RATE), torch.full((len(rows),), -torch.inf, dtype=torch.float64)
     for _ in range(STEPS):
@@ -43,7 +79,8 @@ def _floor(network: Deep, x: Tensor, y: int, balls: Tensor, radius: float) -> Te
         for layer, z, alpha, log, ball in reversed(
             list(zip(network.layers[:-1], inputs, alphas, logs, balls, strict=True))
         ):
-            g, lam = alpha * slopes, log.exp()
+            unit = slopes.detach().norm(dim=1, keepdim=True) / ball if in_units else 1.0
+            g, lam = alpha * slopes, log.exp() * unit
             bent = torch.minimum(torch.minimum(slopes - g - lam * z, g + lam * z), torch.zeros_like(g))
             loss = lam[:, 0] * (ball**2 - z.square().sum()) + bent.square().sum(1) / lam[:, 0]
             floors = floors - 0.5 * loss + g @ layer.offset
@@ -57,7 +94,7 @@ def _floor(network: Deep, x: Tensor, y: int, balls: Tensor, radius: float) -> Te
     return best.min()
 
 
-def _inputs(network: Deep, x: Tensor) -> list[Tensor]:
+def _inputs(network: Layered, x: Tensor) -> list[Tensor]:
     """ẑ of every hidden layer."""
     found, h = [], x[None]
     for layer in network.layers[:-1]:

@@ -18,9 +18,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=86400.0, help="processor time, at most")
     given, path = parser.parse_args(arguments), None
     try:
-        path, network = given.network, read_network(given.network)
-        path, examples = given.data, read_data(given.data, network)
-        path, proof = given.proof, read_proof(given.proof, network, *examples, given.seconds)
+        network = read_network(path := given.network)
+        examples = read_data(path := given.data, network)
+        proof = read_proof(path := given.proof, network, *examples, given.seconds)
     except (Refused, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
         print(f"{path}: {str(error)[:200] or type(error).__name__}", file=sys.stderr)
         return 2

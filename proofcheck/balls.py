@@ -128,14 +128,14 @@ class Definite:
         return W, lengths(V - ball(self.L) @ W) / np.sqrt(self.sigma) * UP
 
 
-def definite(Q: Ball) -> Definite:
+def definite(Q: Ball, least: float = SHIFT) -> Definite:
     """A float Cholesky factor L of SQS - shift·I is only a guess: E = SQS - LLᵀ is measured, and E ⪰ σI because
     ‖E - shift·I‖_F ≤ shift - σ.
     """
     diagonal, n = Q.mid.diagonal(), len(Q.mid)
     scale = 2.0 ** np.round(-0.5 * np.log2(np.clip(diagonal, 1e-200, 1e200)))  # products with them are exact
     A, slack = Q.mid * scale[:, None] * scale, frobenius(Q.rad * scale[:, None] * scale) + n * TINY**0.5
-    shift = max(SHIFT, 8 * (slack + gamma(n + 4) * float(A.trace() + n)))
+    shift = max(least, 8 * (slack + gamma(n + 4) * float(A.trace() + n)))
     A.flat[:: n + 1] -= shift
     try:
         L = np.asarray(np.linalg.cholesky(A), dtype=np.float64)

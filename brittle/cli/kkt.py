@@ -57,7 +57,7 @@ def kkt(
         typer.Option(
             metavar="FILE",
             callback=file_to_write(".npz"),
-            help="Where --largest writes its proof.",
+            help="Where --largest writes its proof, for python -m margincheck.",
             rich_help_panel=RESULTS,
         ),
     ] = None,

@@ -52,14 +52,14 @@ def largest_margin(
             watch=watch,
         )
     content = {**found.to_json(), "seed": search.seed}
-    deliver(lambda: _save(found, search), lambda: emit(content, json_file, fields_table(content)))
+    deliver(lambda: _save(found, search, data, data_file.path), lambda: emit(content, json_file, fields_table(content)))
 
 
 def _given(network_file: NetworkFile | None, data_file: DataFile) -> "tuple[Network | None, Data]":
     return loaded(network_file, data_file) if network_file is not None else (None, data_file.load().labelled_for(1))
 
 
-def _save(found: "LargestMargin", search: Search) -> None:
+def _save(found: "LargestMargin", search: Search, data: "Data", data_path: Path) -> None:
     from brittle.networks import save_network
 
     if search.out is not None:
@@ -67,7 +67,25 @@ def _save(found: "LargestMargin", search: Search) -> None:
         say(f"wrote {search.out}")
     if search.proof is not None:
         found.proof.save(search.proof)
-        say(f"wrote {search.proof}")
+        beside = _data_beside(found.proof.digest, data, search.proof, data_path)
+        say(", ".join(f"wrote {path}" for path in (search.proof, *beside)))
+
+
+def _data_beside(theirs: bytes, data: "Data", proof: Path, given: Path) -> list[Path]:
+    """What `margincheck` reads in the place of a file that it cannot read, or whose labels have other names."""
+    from brittle.settings import save_data
+    from margincheck.proof import read_data
+    from proofcheck.balls import Refused
+    from proofcheck.proof import digest
+
+    try:
+        if digest(list(read_data(given))) == theirs:
+            return []
+    except (Refused, KeyError, ValueError, IndexError, TypeError):
+        pass
+    path = proof.with_suffix(".data.npz")
+    save_data(data, path)
+    return [path]
 
 
 def share_of_largest(network: Any, data: "Data", biases: bool) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """brittle truth: instances with proved radii, and how attacks and verifiers fare on them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -66,6 +67,10 @@ def _build(recipe: "Recipe", folder: Path) -> bool:
         say(f"{recipe.name} is left out: {error}")
         return False
     save_problem(problem, folder)
+    left = len(problem.data) - problem.proved_to_gap
+    if left:
+        worst = float(problem.proved_gaps.max())
+        say(f"{recipe.name}: {left} radii are not proved to the gap; the worst is proved to {worst:.2g}")
     if problem.open:
         say(f"{recipe.name}: {problem.open} examples did not close and are left out")
     if not problem.frozen:
@@ -101,10 +106,37 @@ def list_command(
 
 def _emit_problems(problems: "list[Problem]", folder: Path, json_file: str | None) -> None:
     total = sum(len(each.data) for each in problems)
-    rows = [[each.name, each.words, len(each.data), f"{each.gap:g}", each.open, each.frozen] for each in problems]
-    content = {"folder": str(folder), "instances": total, "problems": [each.to_json() for each in problems]}
-    table = rows_table(["problem", "what it is", "instances", "gap", "open", "as known"], rows, f"{total} instances")
-    emit(content, json_file, table)
+    proved = sum(each.proved_to_gap for each in problems)
+    rows = [
+        [each.name, each.words, len(each.data), f"{each.gap:g}", each.proved_to_gap, each.open, each.frozen]
+        for each in problems
+    ]
+    found = [each.to_json() for each in problems]
+    content = {"folder": str(folder), "instances": total, "proved_to_gap": proved, "problems": found}
+    heads = ["problem", "what it is", "instances", "gap", "proved", "open", "as known"]
+    emit(content, json_file, rows_table(heads, rows, f"{total} instances, {proved} proved to their gap"))
+
+
+@app.command("check")
+def check_command(
+    folder: Folder,
+    only: Only = [],  # noqa: B006
+    json_file: JsonFile = None,
+) -> None:
+    """Prove the radii again from their files, by proofcheck alone. Exit 1 where one is not proved."""
+    from brittle.truth import checked, problems_in
+
+    counts = {}
+    with watching("proofs") as watch:
+        for problem in _told(problems_in(folder, only), watch):
+            counts[problem.name] = checked(problem, folder)
+    rows = [[name, *each] for name, each in counts.items()]
+    total, again = (sum(each) for each in zip(*counts.values(), strict=True))
+    found = [dict(zip(("name", "proved", "again"), row, strict=True)) for row in rows]
+    content = {"folder": str(folder), "proved": total, "again": again, "problems": found}
+    emit(content, json_file, rows_table(["problem", "proved", "again"], rows, f"{again} of {total} proved again"))
+    if again < total:
+        raise typer.Exit(1)
 
 
 @app.command("score", cls=PartsCommand)
@@ -148,9 +180,10 @@ def score_command(
         raise typer.Exit(1)
 
 
-def _told(problems: "list[Problem]", watch: Any) -> Any:
+def _told(problems: "Iterable[Problem]", watch: Any) -> Any:
     from brittle.common.progress import Progress
 
+    problems = list(problems)
     for place, problem in enumerate(problems):
         watch(Progress(place / len(problems), problem.name))
         yield problem

@@ -32,6 +32,7 @@ from proofcheck.proof import CLOSE, NEVER, SPLIT, STEP
 BEYOND = 1e-9  # of ½R²: what the solver asks for the sake of rounding
 PRECISION = 1e-6
 SPLIT_ENDS = 1e-3  # of its interval: a split neuron is listed as if it could still cross its kink
+POINT = 1e-6  # of what a neuron's weights can do: the least width for that
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class DeepProver:
     def _replayed(self, seen: list[Seen], known: Intervals) -> tuple[list[Line], Intervals | None]:
         """The steps that matter, and what is known after them."""
         lines, groups = list[Line](), _groups(seen)
-        for group, following in zip(groups, [*groups[1:], None], strict=True):
+        for group, following in zip(groups, [*groups[1:], None], strict=False):  # there may be none
             wanted = None if following is None else following[0].step.kinds
             for each in (group[-1], *group, group[-1]):
                 if lines and wanted is not None and _proved(wanted, known):
@@ -138,7 +139,9 @@ class DeepProver:
 
     def _leaf(self, known: Intervals) -> list[Line]:
         """Without free neurons: the multipliers of the polyhedron's nearest point, or of a contradiction."""
-        step = _Local.of(self.margin, known, _signs(known)).leaf(known)
+        first = self.margin.network.first_intervals(self.margin.z, self.margin.radius)
+        alive = np.where(first.high > 0, _signs(known), UNKNOWN)  # the model knows no rows of the others
+        step = _Local.of(self.margin, known, alive.astype(np.int8)).leaf(known)
         try:
             after = self.margin.after(step, known, narrow=True)
         except Refused as reason:
@@ -189,10 +192,10 @@ class _Local:
     def of(cls, margin: Margin, known: Intervals, split: NDArray[np.int8]) -> "_Local":
         net = margin.network
         low, high = known.low.copy(), known.high.copy()
-        wide = SPLIT_ENDS * np.maximum(high - low, np.abs(high) + np.abs(low)) + 1e-100
+        steep = np.concatenate([np.linalg.norm(W, axis=1) for W in net.weights[:-1]]) * margin.radius
+        wide = SPLIT_ENDS * np.maximum.reduce([high - low, np.abs(high) + np.abs(low), POINT * steep])
         low, high = (
-            np.where(split == IS_ON, np.fmin(low, -wide), low),
-            np.where(split == IS_OFF, np.fmax(high, wide), high),
+            np.where(split == UNKNOWN, *each) for each in ((low, np.fmin(low, -wide)), (high, np.fmax(high, wide)))
         )
         parts = net.parts
         ends = FirstIntervals(tuple(low[part] for part in parts), tuple(high[part] for part in parts))
@@ -236,7 +239,9 @@ class _Local:
         return short(Step(kinds, nothing, nothing, lam, rho, tau, nothing, np.zeros(len(self.margin.x)), mu))
 
     def leaf(self, known: Intervals) -> Step:
-        """f ≤ 0 and both ends of every neuron that was listed, scaled to the best multiple."""
+        """f ≤ 0 and both ends of every neuron that was listed. The best multiple tν has t = h·ν/‖Aᵀν‖²; for a
+        contradiction that is endless, and twice of what is to be proved has to do.
+        """
         signs = np.where(known.low >= 0, IS_ON, IS_OFF)[self.listed].astype(np.int8)
         ends = (np.ldexp(each[self.listed], -self.units[self.listed]) for each in known)
         branch = Branch(signs, *ends)
@@ -244,7 +249,7 @@ class _Local:
         A, h = inequalities(problem)
         nu = multipliers(A, h)
         normal, lift = nu @ A, float(h @ nu)
-        nu = nu * min(lift / max(float(normal @ normal), 1e-300), 1e12 / max(float(nu.max(initial=0)), 1e-300))
+        nu = nu * min(lift / max(float(normal @ normal), 1e-300), 2 * self.root.ball.reach**2 / max(lift, 1e-300))
         k, e, nothing = problem.k, self.root.ball.exponent, np.zeros(len(self.units))
         both, settled = nothing.copy(), self.listed[problem.settled]
         both[settled] = nu[1 + k :] - nu[1 : 1 + k]

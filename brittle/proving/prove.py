@@ -194,7 +194,11 @@ class _Prover:
 
         margins = self._margins(row, radius)
         if self.searches and len(self.network.parts) == 1:
-            return [TwoLayerProver(margin, self.span, expired).program(flip) for margin in margins]
+            try:
+                return [TwoLayerProver(margin, self.span, expired).program(flip) for margin in margins]
+            except Unproved:  # the dual of all layers costs more and ends in polyhedra
+                if self.network.parts[-1].stop > SMALL:
+                    raise
         rivals = self._rivals(row, radius)
         order = np.argsort(rivals.distances)  # the nearest first: a radius that fails does so at once
         found = {int(rival): self._deep(margins[rival], rivals, int(rival), expired) for rival in order}

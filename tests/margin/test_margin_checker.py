@@ -1,78 +1,20 @@
 """The checker of margin proofs: by hand, against brute force, and against forgers."""
 
 from dataclasses import replace
+from fractions import Fraction
+from operator import mul
 
 import numpy as np
 import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.margin.any_width.checker import check, confirmed_ceiling, feasible, rows, unconfirmed
+from brittle.margin.any_width.checker import check, confirmed_ceiling, network_margin, rows, unconfirmed, upper_margin
 from brittle.margin.any_width.cover import covered, overlap
 from brittle.margin.any_width.proof import Leaf, MarginProof, Point
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from tests.margin.gains import featured, largest_gain
-from tests.margin.reference import gaussian
-
-
-def by_hand():
-    """e₁ and e₂ with opposite labels and no biases: two neurons of norm 1 each, γ* = ¼, and the proof of it."""
-    data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
-    network = TwoLayer(torch.eye(2).double(), torch.zeros(2).double(), torch.tensor([1.0, -1.0]).double())
-    nothing, free = np.zeros(2, dtype=np.int8), np.zeros((1, 2))
-    points = tuple(Point(side, nothing, np.array([0.5]), free) for side in (1, -1))
-    leaves = (Leaf(0, nothing), Leaf(1, nothing))
-    return MarginProof(network, False, np.ones(2), 1 + 1e-12, points, leaves), data
-
-
-def split(rng, own, n, depth):
-    """A random tree over the own examples: signs of its leaves."""
-    leaves = [np.zeros(n, dtype=np.int8)]
-    for _ in range(depth):
-        signs = leaves.pop(int(rng.integers(len(leaves))))
-        free = [i for i in own if signs[i] == 0]
-        if not free:
-            leaves.append(signs)
-            continue
-        i = rng.choice(free)
-        for sign in (1, -1):
-            child = signs.copy()
-            child[i] = sign
-            leaves.append(child)
-    return leaves
-
-
-def arbitrary(seed, n=7, dim=3, biases=True):
-    """A proof with random multipliers, feasible or not, of which only the curvatures are large enough."""
-    rng, data = np.random.default_rng(seed), gaussian(n, dim, seed)
-    X, y = featured(data, biases), data.y.numpy()
-    lam = rng.random(n) * (rng.random(n) < 0.9)
-    points, leaves = [], []
-    for side in (1, -1):
-        own, others = (y == side) & (lam > 0), (y == -side) & (lam > 0)
-        for signs in split(rng, np.flatnonzero(own), n, 3):
-            free, fixed = np.flatnonzero(own & (signs == 0)), np.flatnonzero(own & (signs != 0))
-            order = np.r_[np.flatnonzero(others), fixed]
-            C = 0.3 * rng.standard_normal((len(order), len(free) + 1)) / (len(free) + 1)
-            C[:, 0] += np.where(signs[order] == 0, -lam[order] / 2, lam[order] * (signs[order] == 1))
-            B = X[order].T @ feasible(C, lam[order], signs[order])[:, 1:] + X[free].T * lam[free] / 2
-            points.append(Point(side, signs, 1.1 * np.abs(B.T @ B).sum(1) + 1e-3, C))
-            leaves.append(Leaf(len(points) - 1, signs))
-    network = TwoLayer(torch.ones(1, dim).double(), torch.ones(1).double(), torch.ones(1).double())
-    proof = MarginProof(network, biases, lam, 1.0, tuple(points), tuple(leaves))
-    return replace(proof, ceiling=lowest(proof, data)), data
-
-
-def lowest(proof, data):
-    """The lowest ceiling that the checker has nothing against, by bisection."""
-    X, y, low, high = rows(data, proof.biases), data.y.numpy(), 0.0, 1e4
-    every = range(len(proof.leaves))
-    assert not unconfirmed(proof, X, y, high, every)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if unconfirmed(proof, X, y, middle, every) else (low, middle)
-    return high
+from tests.margin.invented import arbitrary, by_hand, lowest, split
 
 
 def test_a_ceiling_is_raised_until_it_is_confirmed():
@@ -209,3 +151,26 @@ def test_a_file_without_a_proof_is_refused(tmp_path):
     np.savez(tmp_path / "no.npz", W=np.ones((1, 1)))
     with pytest.raises(InputError, match="holds no proof"):
         MarginProof.load(tmp_path / "no.npz", np.ones(3))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_margins_are_rounded_to_the_safe_side(seed):
+    """Against fractions: the network's own from below, the bound from above, both nearly the truth."""
+    proof, data = arbitrary(seed, biases=seed % 2 == 0)
+    rng, X = np.random.default_rng(seed), rows(data, proof.biases)
+    W, b, v = (torch.from_numpy(rng.normal(size=size)) for size in ((6, data.X.shape[1]), 6, 6))
+    proof = replace(proof, network=TwoLayer(W, b * proof.biases, v))
+    exact_W = [[*map(Fraction, row)] for row in torch.cat([W, b[:, None]], 1)[:, : X.shape[1]].tolist()]
+    outputs = [
+        sum(Fraction(u) * max(0, sum(map(mul, w, map(Fraction, x)))) for u, w in zip(v.tolist(), exact_W, strict=True))
+        for x in X.tolist()
+    ]
+    size = sum(w * w for row in exact_W for w in row) + sum(Fraction(u) ** 2 for u in v.tolist())
+    labels = np.array([1.0 if output > 0 else -1.0 for output in outputs])
+    exact = min(abs(output) for output in outputs) / size
+    found = network_margin(proof, X, labels)
+    assert Fraction(found) <= exact
+    assert found == pytest.approx(float(exact), rel=1e-9, abs=1e-13)
+    doubled = 2 * sum(map(Fraction, proof.lam.tolist())) * Fraction(upper_margin(proof))
+    assert Fraction(proof.ceiling) <= doubled**2 <= Fraction(proof.ceiling) * (1 + Fraction(1, 10**12))
+    assert network_margin(proof, X, -labels) == 0

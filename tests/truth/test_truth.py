@@ -20,6 +20,7 @@ from brittle.truth import (
     attacked,
     bound_scores,
     bounded,
+    checked,
     chosen,
     load_problem,
     made,
@@ -40,7 +41,7 @@ def line(radii=(1.0, 2.0)):
     x = torch.tensor(radii).double()
     data = Data(x[:, None], torch.ones(len(radii)).double())
     name = digest(network, data)
-    return Problem("line", "by hand", network, data, x, x, 1e-6, 0, name, False, 0.0)
+    return Problem("line", "by hand", network, data, x, x, 1e-6, 0, name, False, 0.0, proved=0 * x)
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,47 @@ def test_a_problem_is_kept_and_read_again(small, tmp_path):
     again = load_problem(tmp_path, small.name)
     assert torch.equal(again.lower, small.lower)
     assert torch.equal(again.data.X, small.data.X)
-    assert again.to_json() == small.to_json()
+    assert {**again.to_json(), "checksum": ""} == small.to_json()
+    save_problem(again, tmp_path)
+    assert load_problem(tmp_path, small.name).to_json() == again.to_json()
+
+
+def test_every_radius_is_proved_to_the_gap_and_again_by_the_checker(small, tmp_path):
+    save_problem(small, tmp_path)
+    problem = load_problem(tmp_path, small.name)
+    assert problem.proved_to_gap == len(problem.data)
+    assert bool((problem.proved < problem.lower).all())
+    assert checked(problem, tmp_path) == (6, 6)
+    higher = problem.proved.clone()
+    higher[2] *= 1 + 1e-9
+    assert checked(replace(problem, proved=higher), tmp_path) == (6, 5)
+    assert checked(replace(problem, proved=0 * higher), tmp_path) == (0, 0)
+
+
+def test_deep_networks_have_a_file_that_the_checker_reads(tmp_path):
+    (recipe,) = chosen(["deep-6"])
+    problem = made(replace(recipe, examples=2))
+    save_problem(problem, tmp_path)
+    assert checked(load_problem(tmp_path, recipe.name), tmp_path) == (2, 2)
+    (tmp_path / recipe.name / "proof.network.npz").write_bytes(b"no network")
+    assert checked(problem, tmp_path) == (2, 0)
+
+
+def test_what_is_not_proved_to_the_gap_is_counted():
+    problem = replace(line((1.0, 2.0, 4.0)), proved=torch.tensor([1 / (1 + 1e-7), 1.9, 0.0], dtype=torch.float64))
+    assert problem.proved_to_gap == 1
+    assert problem.proved_gaps[1:].tolist() == pytest.approx([2 / 1.9 - 1, math.inf])
+
+
+def test_a_changed_proof_is_refused(small, tmp_path):
+    save_problem(small, tmp_path)
+    path = tmp_path / small.name / "proof.npz"
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="is not the proof"):
+        load_problem(tmp_path, small.name)
+    path.unlink()
+    with pytest.raises(InputError, match="is not the proof"):
+        load_problem(tmp_path, small.name)
 
 
 def test_changed_files_are_refused(small, tmp_path):
@@ -93,6 +134,9 @@ def test_changed_files_are_refused(small, tmp_path):
     content = json.loads(record.read_text())
     record.write_text(json.dumps({**content, "lower": content["upper"], "upper": content["lower"]}))
     with pytest.raises(InputError, match="in order"):
+        load_problem(tmp_path, small.name)
+    record.write_text(json.dumps({**content, "proved": [2 * each for each in content["upper"]]}))
+    with pytest.raises(InputError, match="none above its upper"):
         load_problem(tmp_path, small.name)
     record.write_text(json.dumps({**content, "digest": "0" * 64}))
     with pytest.raises(InputError, match="not those whose radii"):
@@ -178,7 +222,7 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["truth", "make", "set", "--only", "random-10x40", "--onnx", "--json", "made.json"]) == 0
     content = json.loads((tmp_path / "made.json").read_text())
-    assert content["instances"] == 30
+    assert content["instances"] == content["proved_to_gap"] == 30
     problem = load_problem(tmp_path / "set", "random-10x40")
     onnx = load_network(tmp_path / "set" / "random-10x40" / "network.onnx")
     torch.testing.assert_close(
@@ -186,6 +230,8 @@ def test_the_commands(tmp_path, monkeypatch, capsys):
     )
     assert main(["truth", "list", "set", "--json", "-"]) == 0
     capsys.readouterr()
+    assert main(["truth", "check", "set", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["again"] == 30
     assert main(["truth", "score", "set", "--attack", "pgd", "--budget", "1", "--json", "-"]) == 0
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert scores[-1]["problem"] == "all"

@@ -25,8 +25,9 @@ from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.geometry.rounding import ROUNDOFF, UNDERFLOW, gamma
 from brittle.margin.any_width.cover import covered, overlap
-from brittle.margin.any_width.proof import Array, MarginProof, Point, Signs, sizes
+from brittle.margin.any_width.proof import Array, MarginProof, Point, Signs, free_and_rest, sizes
 from brittle.settings import Data
+from proofcheck.proof import digest
 
 LARGEST, SMALLEST = 1e100, 1e-100  # numbers of this size do not leave the floats when two of them are multiplied
 RAISES = (0.0, 1e-9, 1e-8, 1e-7, 1e-6, 1e-4, 1e-2, 1.0)  # of a ceiling that cannot be confirmed
@@ -122,7 +123,9 @@ def network_margin(proof: MarginProof, X: Array, y: Array) -> float:
 
 
 def _check_numbers(proof: MarginProof, X: Array, y: Array) -> None:
-    """Everything is finite, in range and of the right shape."""
+    """Everything is finite, in range, of the right shape and about these data."""
+    if proof.digest and proof.digest != digest([X[:, : X.shape[1] - proof.biases], y]):
+        raise Refused("it is about other data")
     if proof.lam.shape != y.shape:
         raise Refused(f"there are {len(y)} examples and {len(proof.lam)} multipliers")
     live = proof.lam[proof.lam != 0]
@@ -171,7 +174,7 @@ def unconfirmed(proof: MarginProof, X: Array, y: Array, ceiling: float, among: S
     for number, places in leaves.items():
         point = proof.points[number]
         gram = _gram(point, X, y, proof.lam)
-        free = np.flatnonzero((y == point.side) & (proof.lam > 0) & (point.signs == 0))
+        free, _ = free_and_rest(y, proof.lam, point.side, point.signs)
         wrong += [i for i in places if not _below(gram, point.y, proof.leaves[i].signs[free], ceiling)]
     return sorted(wrong)
 
@@ -185,9 +188,7 @@ class Gram(NamedTuple):
 
 def _gram(point: Point, X: Array, y: Array, lam: Array) -> Gram:
     """Of a point whose multipliers have been made feasible."""
-    own, others = (y == point.side) & (lam > 0), (y == -point.side) & (lam > 0)
-    free, fixed = np.flatnonzero(own & (point.signs == 0)), np.flatnonzero(own & (point.signs != 0))
-    order = np.concatenate([np.flatnonzero(others), fixed])
+    free, order = free_and_rest(y, lam, point.side, point.signs)
     C = np.zeros((len(free) + len(order), len(free) + 1))
     C[np.arange(len(free)), 1 + np.arange(len(free))] = C[: len(free), 0] = lam[free] / 2
     C[len(free) :] = feasible(point.C, lam[order], point.signs[order])

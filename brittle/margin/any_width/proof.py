@@ -21,8 +21,10 @@ from brittle.networks import TwoLayer
 
 Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
+Index = NDArray[np.intp]
 NETWORK = ("W", "b", "v")
 DUAL = ("biases", "lam", "ceiling", "point_sides", "point_signs", "y", "C", "leaf_points", "leaf_signs")
+DIGEST = "data"
 
 
 class Point(NamedTuple):
@@ -56,6 +58,7 @@ class MarginProof:
     lam (n,): λ, one for each example
     ceiling: no unit neuron gains more than its square root at these λ
     points, leaves: why; the leaves of either side cover every sign pattern once
+    digest: SHA-256 of the data that it is about, as `proofcheck` counts it; empty where nobody says
 
     Examples:
         >>> import brittle as bt
@@ -71,6 +74,7 @@ class MarginProof:
     ceiling: float
     points: tuple[Point, ...]
     leaves: tuple[Leaf, ...]
+    digest: bytes = b""
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Everything as a few arrays; those of the points follow each other in `y` and, row by row, in `C`."""
@@ -78,7 +82,7 @@ class MarginProof:
         parameters = {name: getattr(self.network, name).double().numpy() for name in NETWORK}
         return {
             **parameters,
-            "biases": np.array(self.biases),
+            "biases": np.array(self.biases, dtype=np.int8),
             "lam": self.lam,
             "ceiling": np.array(self.ceiling),
             "point_sides": np.array([point.side for point in self.points], dtype=np.int8),
@@ -87,6 +91,7 @@ class MarginProof:
             "C": np.concatenate([np.zeros(0), *(point.C.ravel() for point in self.points)]),
             "leaf_points": np.array([leaf.point for leaf in self.leaves], dtype=np.int64),
             "leaf_signs": np.array([leaf.signs for leaf in self.leaves], dtype=np.int8).reshape(-1, n),
+            DIGEST: np.frombuffer(self.digest, dtype=np.uint8),
         }
 
     def save(self, path: str | Path) -> None:
@@ -97,7 +102,7 @@ class MarginProof:
     @classmethod
     def load(cls, path: str | Path, labels: Array) -> "MarginProof":
         """Read a proof about data with these labels (n,); whether it proves anything is for `check` to say."""
-        arrays = read_npz(path, (*NETWORK, *DUAL))
+        arrays = read_npz(path, (*NETWORK, *DUAL, DIGEST))
         missing = [name for name in (*NETWORK, *DUAL) if name not in arrays]
         require(not missing, f"{path}: holds no proof of a margin (no array {', '.join(missing)})")
         try:
@@ -128,6 +133,7 @@ def _read(arrays: Mapping[str, NDArray[np.generic]], labels: Array) -> MarginPro
         float(arrays["ceiling"]),
         tuple(points),
         tuple(Leaf(*each) for each in zip(owners, leaves, strict=True)),
+        arrays[DIGEST].tobytes() if DIGEST in arrays else b"",
     )
 
 
@@ -139,6 +145,12 @@ def _table(array: NDArray[np.generic], n: int) -> Signs:
 
 def sizes(labels: Array, lam: Array, side: int, signs: Signs) -> tuple[int, int]:
     """How many own examples are free, f, and how many rows C has, r."""
+    free, rest = free_and_rest(labels, lam, side, signs)
+    return len(free), len(rest)
+
+
+def free_and_rest(labels: Array, lam: Array, side: int, signs: Signs) -> tuple[Index, Index]:
+    """The own examples that are free, and those that C has rows for: the others, then the own ones that are fixed."""
     own, others = (labels == side) & (lam > 0), (labels == -side) & (lam > 0)
-    fixed = int((own & (signs != 0)).sum())
-    return int(own.sum()) - fixed, int(others.sum()) + fixed
+    rest = np.concatenate([np.flatnonzero(others), np.flatnonzero(own & (signs != 0))])
+    return np.flatnonzero(own & (signs == 0)), rest

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from brittle.margin.any_width.checker import check, confirmed_ceiling
+from brittle.margin.any_width.checker import check, confirmed_ceiling, feasible
 from brittle.margin.any_width.generation import SIGNS, Dual
-from brittle.margin.any_width.proof import Array, Leaf, MarginProof, Point, Signs
+from brittle.margin.any_width.proof import Array, Index, Leaf, MarginProof, Point, Signs, free_and_rest
 from brittle.margin.any_width.relaxation import Relaxation
 from brittle.margin.any_width.side import Side, side_of
 from brittle.margin.any_width.tree import Leaf as TreeLeaf
@@ -15,15 +14,15 @@ from brittle.margin.any_width.tree import Source, Tree
 from brittle.margin.examples import Examples
 from brittle.networks import TwoLayer
 from brittle.settings import Data
+from proofcheck.proof import digest
 
-Index = NDArray[np.intp]
 SAFETY = 1e-9  # by which curvatures are raised, as a share of the bound
 SLACK = 3e-8  # of the ceiling, for that and for rounding
 
 
 def written(dual: Dual, network: TwoLayer, data: Data, biases: bool, unit: float, index: Index) -> MarginProof:
     """The proof about the data, of which the examples that the trees know are those of `index`, in units of √unit."""
-    n, scale = len(data), unit**-0.5
+    n, scale, X, y = len(data), unit**-0.5, data.X.double().numpy(), data.y.double().numpy()
     bound = max(tree.bound for tree in dual.trees)
     lam = np.zeros(n)
     lam[index] = scale * dual.lam
@@ -33,11 +32,11 @@ def written(dual: Dual, network: TwoLayer, data: Data, biases: bool, unit: float
             key = id(leaf.source.V), id(leaf.source.y)  # sources are alive as long as their trees
             if key not in places:
                 places[key] = len(points)
-                points.append(_point(tree.side, leaf.source, index, n, scale, bound))
+                points.append(_feasible(_point(tree.side, leaf.source, index, n, scale, bound), lam, y))
             signs = np.zeros(n, dtype=np.int8)
             signs[index[tree.side.own]] = leaf.signs
             leaves.append(Leaf(places[key], signs))
-    proof = MarginProof(network, biases, lam, bound * (1 + SLACK), tuple(points), tuple(leaves))
+    proof = MarginProof(network, biases, lam, bound * (1 + SLACK), tuple(points), tuple(leaves), digest([X, y]))
     return proof if check(proof, data).accepted else replace(proof, ceiling=confirmed_ceiling(proof, data))
 
 
@@ -51,6 +50,12 @@ def _point(side: Side, source: Source, index: Index, n: int, scale: float, bound
     signs = np.zeros(n, dtype=np.int8)
     signs[index[side.own]] = source.signs
     return Point(side.sign, signs, source.y + SAFETY * bound / max(1, len(source.y)) ** 0.5, scale * C[order])
+
+
+def _feasible(point: Point, lam: Array, y: Array) -> Point:
+    """With multipliers exactly where they must lie, which solvers only nearly reach."""
+    _, rest = free_and_rest(y, lam, point.side, point.signs)
+    return point._replace(C=feasible(point.C, lam[rest], point.signs[rest]))
 
 
 def read(proof: MarginProof, examples: Examples, index: Index, threshold: float) -> Dual:
