@@ -40,7 +40,8 @@ class Treatment(Result):
     None where they are the same. `tenth_before` and `tenth_after` are what nine tenths of the examples have at least,
     `share_before` and `share_after` the median radius over what the data allow, None for one class. `proved_before` and
     `proved_after` are medians of what is proved of the same examples, `proved_tenth_before` and `proved_tenth_after`
-    what is proved of nine tenths, None where nothing was.
+    what is proved of nine tenths, None where nothing was; `proved_examples` are how many of them were proved both
+    times, the first of the sample where the budget does not pay for all.
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
@@ -75,6 +76,7 @@ class Treatment(Result):
     proved_after: float | None
     proved_tenth_before: float | None
     proved_tenth_after: float | None
+    proved_examples: int
     predictions_changed: int  # on the training examples that it was given
     examples: int
     projected: bool
@@ -108,6 +110,7 @@ class Treatment(Result):
             proved_after=None,
             proved_tenth_before=None,
             proved_tenth_after=None,
+            proved_examples=0,
             predictions_changed=0,
             examples=len(patient.data),
             projected=False,
@@ -126,6 +129,11 @@ class Treatment(Result):
         """The same of what is proved, None where nothing was."""
         before, after = self.proved_before, self.proved_after
         return None if before is None or after is None else _ratio(after, before)
+
+    @property
+    def fewer_proved(self) -> bool:
+        """Whether what is proved is about fewer examples than were attacked: then its medians are of others."""
+        return 0 < self.proved_examples < len(self.norms_after)
 
     @property
     def gain(self) -> float:
@@ -168,6 +176,7 @@ class Case(NamedTuple):
             proved_after=median(then),
             proved_tenth_before=tenth(first),
             proved_tenth_after=tenth(then),
+            proved_examples=len(then),
         )
 
 
@@ -256,9 +265,12 @@ def judged_on(data: Data) -> str:
 
 
 def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
-    """The one that surely raises the radius most: one with proofs before others; all that are applied are accurate."""
+    """The one that surely raises the radius most; all that are applied are accurate.
+
+    One with proofs of more examples comes before others: medians of a few are no match for medians of all.
+    """
     helpful = [each for each in treatments if each.gain >= HELPS]
-    return max(helpful, key=lambda each: (each.proved_factor is not None, each.gain), default=None)
+    return max(helpful, key=lambda each: (each.proved_examples, each.gain), default=None)
 
 
 def _ratio(after: float, before: float) -> float:

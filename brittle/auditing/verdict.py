@@ -230,7 +230,8 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
         return "None of the remedies that were tried enlarges the radius by much without a loss of accuracy."
     proved = "" if chosen.strict_after is None else f"; to a strict flip {chosen.strict_after:.3g}"
     if chosen.proved_before is not None and chosen.proved_after is not None:
-        proved += f"; proved for half of them: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
+        those = f"{chosen.proved_examples} of them" if chosen.fewer_proved else "them"
+        proved += f"; proved for half of {those}: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
     gain = f"from {chosen.radius_before:.3g} to {chosen.radius_after:.3g} (times {chosen.factor:.2f}{proved})"
     return (
         f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius of the "

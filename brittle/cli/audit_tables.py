@@ -38,7 +38,7 @@ def audit_table(found: "Audit", change: "Change | None" = None) -> "Group":
         rows.append(["what the data allow", found.limit.median, "", len(found.limit.radii)])
     rows += [[f"all at once, from the {one.name}", one.smallest, "", len(weak.examples)] for one in weak.universal]
     table = rows_table(["radius", "median", "95 % interval", "examples"], rows)
-    parts: list[Any] = [found.verdict, "", table, "", _treatments(found)]
+    parts: list[Any] = [found.verdict, "", table, *(["", _treatments(found)] if found.remedies else [])]
     if proved is not None:
         parts.append(", ".join(f"{count} {word}" for word, count in proved.counts.items()))
     if found.partial:
@@ -69,15 +69,19 @@ def _treatments(found: "Audit") -> Table:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for each in found.remedies:
         if each.applied:
-            proved = (
-                f"{short(each.proved_before)} → {short(each.proved_after)}" if each.proved_after is not None else "-"
-            )
             strict = "" if each.strict_after is None else f" (strict {short(each.strict_after)})"
-            numbers = (short(each.radius_after) + strict, f"{each.factor:.2f}", _expected(each), proved)
+            numbers = (short(each.radius_after) + strict, f"{each.factor:.2f}", _expected(each), _proved(each))
             table.add_row(each.name, *numbers, f"{each.accuracy_after:.1%}")
         else:
             table.add_row(each.name, "-", "-", _expected(each), "-", each.reason)
     return table
+
+
+def _proved(treatment: "Treatment") -> str:
+    if treatment.proved_before is None or treatment.proved_after is None:
+        return "-"
+    fewer = f" ({treatment.proved_examples} of them)" if treatment.fewer_proved else ""
+    return f"{short(treatment.proved_before)} → {short(treatment.proved_after)}{fewer}"
 
 
 def _expected(treatment: "Treatment") -> str:

@@ -37,6 +37,9 @@ def geometry(shape: Geometry) -> Facts:
     ]
 
 
+REGIMES = {"kkt": "a KKT point", "between": "between lazy and rich", "unknown": "where it started is not known"}
+
+
 def regime(found: TrainingRegime) -> Facts:
     """Of the training."""
     return [

@@ -106,7 +106,8 @@ class Words:
             return f"{could} enlarges the radius by much at the same accuracy."
         proved = ""
         if chosen.proved_before is not None and chosen.proved_after is not None:
-            proved = f", proved from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
+            where = f" on {chosen.proved_examples} of them" if chosen.fewer_proved else ""
+            proved = f", proved{where} from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
         return (
             f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to "
             f"{number(chosen.radius_after, 3)} ({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} "

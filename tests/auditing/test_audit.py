@@ -149,7 +149,7 @@ def treatment(name, radius, *proved):
     network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
     before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
     known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
-    proofs = {"proved_before": proved_before, "proved_after": proved_after}
+    proofs = {"proved_before": proved_before, "proved_after": proved_after, "proved_examples": len(proved)}
     return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
 
@@ -166,6 +166,13 @@ def test_the_best_remedy_is_judged_by_what_is_proved():
     assert best((loose,)) is None
     assert best((treatment("unproved", 2.0), tight)).name == "tight"
     assert best((treatment("nothing to compare", 2.0, 0.0, 0.5),)) is None
+
+
+def test_proofs_of_a_few_examples_are_no_match_for_proofs_of_all():
+    few = replace(treatment("few", 2.7, 0.5, 1.4), proved_examples=1)
+    every = treatment("all", 3.1, 0.8, 1.7)
+    assert few.proved_factor > every.proved_factor
+    assert best((few, every)).name == "all"
 
 
 def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
