@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import Budget, Unaffordable, afford
 from brittle.auditing.costs import Costs, judging_work
 from brittle.auditing.curve import Curve, Ends, curve
 from brittle.auditing.forecast import Forecast, forecast
@@ -33,6 +33,7 @@ NAN = float("nan")
 class Treatment(Result):
     """Before and after the remedy `name`; where `applied` is False there is a `reason` why it is none here.
 
+    `unaffordable` says that the reason is the budget, so that a larger one may apply it.
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
@@ -59,6 +60,7 @@ class Treatment(Result):
     explains: str
     applied: bool
     reason: str
+    unaffordable: bool
     judged_on: str
     tolerance: float
     accuracy_before: float
@@ -93,6 +95,7 @@ class Treatment(Result):
             explains=remedy.explains,
             applied=False,
             reason="",
+            unaffordable=False,
             judged_on=judged_on(patient.data),
             tolerance=remedy.tolerance,
             accuracy_before=patient.judged_accuracy,
@@ -202,14 +205,15 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         given = patient.fewer(remedy.examples(patient, training), rng)
         known = replace(known, examples=len(given.data))
         made = _made(remedy, given, rng, training)
-        require(not budget.late, "the time was up before it was finished")
+        afford(not budget.late, "the time was up before it was finished")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
         judges = patient.data if patient.data.X_test is None else patient.data.test
         budget.charge(judging_work(made.network, len(judges)))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
-        return Case(replace(known, reason=str(error), seconds=time.perf_counter() - begun))
+        dear = isinstance(error, Unaffordable)
+        return Case(replace(known, reason=str(error), unaffordable=dear, seconds=time.perf_counter() - begun))
     ends = Ends((before.norms, radii.norms), (known.accuracy_before, known.accuracy_after))
     treatment = replace(
         known,
@@ -252,9 +256,9 @@ def _changed(before: Network, after: Network, data: Data) -> int:
 def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
     """On all audited examples or not at all; with the median of strict flips where ties are closer."""
     work = Costs.of(treated).attack() * len(audited)
-    require(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
+    afford(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
     radii, flips = smallest(treated, audited, FREE, rng, budget)
-    require(not radii.partial, "the time was up before it was measured")
+    afford(not radii.partial, "the time was up before it was measured")
     close = tied(treated, audited, radii, flips, rng, budget)
     return (radii, flips, None) if close is None else (close, flips, radii.median)
 

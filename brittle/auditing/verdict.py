@@ -224,10 +224,10 @@ def _why(weak: Vulnerability, limit: Limit | None, named: list[str]) -> str:
 def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     tried = [treatment for treatment in treatments if treatment.applied]
     if not tried:
-        return ""
+        return not_afforded(treatments)
     chosen = best(treatments)
     if chosen is None:
-        return "None of the remedies that were tried enlarges the radius by much without a loss of accuracy."
+        return " ".join(filter(None, (little_help(tried), not_afforded(treatments))))
     proved = "" if chosen.strict_after is None else f"; to a strict flip {chosen.strict_after:.3g}"
     if chosen.proved_before is not None and chosen.proved_after is not None:
         those = f"{chosen.proved_examples} of them" if chosen.fewer_proved else "them"
@@ -238,6 +238,26 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
         f"same examples goes {gain}, at a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} "
         f"(before {chosen.accuracy_before:.1%}).{_as_expected(treatments)}"
     )
+
+
+def little_help(tried: list[Treatment]) -> str:
+    """Of those that were applied none surely helps; the best of them may do so by attack alone."""
+    longer = [each for each in tried if each.factor >= HELPS]
+    if not longer:
+        return "None of the remedies that were applied enlarges the radius by much without a loss of accuracy."
+    best_attacked = max(longer, key=lambda each: each.factor)
+    return (
+        f"{best_attacked.name} moves the median radius from {best_attacked.radius_before:.3g} to "
+        f"{best_attacked.radius_after:.3g} by attack (times {best_attacked.factor:.2f}), but what is proved does not "
+        "bear that out."
+    )
+
+
+def not_afforded(treatments: tuple[Treatment, ...]) -> str:
+    """How many remedies are not judged because the budget is too small for them; empty where there is none."""
+    dear = sum(each.unaffordable for each in treatments)
+    those = "all" if dear == len(treatments) else f"{dear} of the {len(treatments)}"
+    return f"For {those} remedies this budget is too small: what they would do is not known." if dear else ""
 
 
 def expected(treatments: tuple[Treatment, ...]) -> Treatment | None:

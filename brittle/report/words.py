@@ -7,7 +7,7 @@ from typing import Any
 from brittle.auditing import Audit
 from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.verdict import little_is_left
+from brittle.auditing.verdict import little_help, little_is_left, not_afforded
 from brittle.report.numbers import number, share, times
 
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
@@ -57,8 +57,15 @@ class Words:
         if limit.proved_share is None:
             return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
         if limit.share - limit.proved_share < SURE:
-            return f"All of the {share(limit.share, 0)} is proved. {allowed}"
-        return f"{share(limit.proved_share, 0)} is proved; up to {share(limit.share, 0)} is not ruled out. {allowed}"
+            return f"All of the {share(limit.share, 0)} is proved{self._of_those}. {allowed}"
+        rest = f"up to {share(limit.share, 0)} is not ruled out"
+        return f"{share(limit.proved_share, 0)} is proved{self._of_those}; {rest}. {allowed}"
+
+    @property
+    def _of_those(self) -> str:
+        """On which examples something is proved, where it is not all of them."""
+        proofs, count = self.audit.vulnerability.certified, len(self.audit.vulnerability.free.norms)
+        return f", on {len(proofs.rows)} of the {count} examples" if proofs and len(proofs.rows) < count else ""
 
     @property
     def how_far(self) -> str:
@@ -99,11 +106,11 @@ class Words:
         chosen = self.best
         if not self.audit.remedies:
             return "No remedy was tried."
+        dear = not_afforded(self.audit.remedies)
         if not tried:
-            return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
+            return f"None of the remedies could be applied; the reasons stand below. {dear}".strip()
         if chosen is None:
-            could = f"None of the {len(tried)} remedies that could be applied"
-            return f"{could} enlarges the radius by much at the same accuracy."
+            return f"{little_help(tried)} {dear}".strip()
         proved = ""
         if chosen.proved_before is not None and chosen.proved_after is not None:
             where = f" on {chosen.proved_examples} of them" if chosen.fewer_proved else ""

@@ -11,10 +11,13 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
+from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.trained_on import RadiusTraining, TrainedOn
 from brittle.auditing.treatment import Before, Treatment, best
+from brittle.auditing.verdict import little_help, not_afforded, written
+from brittle.auditing.vulnerability import Radii, in_reach
 from brittle.common.errors import InputError
 from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
@@ -173,6 +176,38 @@ def test_proofs_of_a_few_examples_are_no_match_for_proofs_of_all():
     every = treatment("all", 3.1, 0.8, 1.7)
     assert few.proved_factor > every.proved_factor
     assert best((few, every)).name == "all"
+
+
+def test_what_only_an_attack_says_is_said_to_be_that():
+    assert "None of the remedies" in little_help([treatment("mild", 1.01)])
+    told = little_help([treatment("mild", 1.2), treatment("loose", 3.0, 0.9, 0.8)])
+    assert told.startswith("loose moves the median radius from 1 to 3 by attack (times 3.00), but what is proved")
+
+
+def test_remedies_that_the_budget_does_not_pay_for_are_counted(trained):
+    network, data = trained
+    found = bt.audit(network, data, budget=0.2, examples=6, remedies=["weight-decay", "remove-off-subspace"])
+    dear, done = found.remedies
+    assert (dear.applied, dear.unaffordable) == (False, True)
+    assert "the budget affords" in dear.reason
+    assert (done.applied, done.unaffordable) == (True, False)
+    said = "For 1 of the 2 remedies this budget is too small: what they would do is not known."
+    assert not_afforded(found.remedies) == said
+    assert said in written(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], partial=False)
+    assert not_afforded((dear,)) in written(found.vulnerability, None, (dear,), [], partial=False)
+    assert not_afforded((done,)) == ""
+
+
+def test_what_lies_beyond_all_sizes_is_no_flip(trained):
+    """A projected first layer keeps the rounding of the weights that were removed."""
+    network, data = trained
+    radii = Radii.of(torch.tensor([1.0, 1e8, 1e13]), 3)
+    far = in_reach(radii, data)
+    assert far.norms.tolist() == [1.0, 1e8, math.inf]
+    basis = data.truth.basis
+    projected = without_off_subspace_weights(network, basis)
+    found = bt.audit(projected, data, budget=1.0, examples=6, remedies="none")
+    assert found.vulnerability.off.median == math.inf
 
 
 def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
