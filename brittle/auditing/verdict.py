@@ -151,7 +151,7 @@ def written(
     parts = (
         _how_far(weak),
         _allowed(limit),
-        _why(weak, limit, named),
+        _why(weak, limit, named, best(treatments) is not None),
         _what_helps(treatments),
         hasty if partial else "",
     )
@@ -178,6 +178,11 @@ def _allowed(limit: Limit | None) -> str:
     """How much of what the data allow the network uses."""
     if limit is None or not math.isfinite(limit.share):
         return ""
+    if limit.share >= 1:
+        return (
+            f"That is {limit.share:.0%} of half the distance to the nearest example of another class (median "
+            f"{limit.median:.3g}), all that the data allow; an example has more at the cost of its rival only."
+        )
     return (
         f"That is {limit.share:.0%} of what the data allow, half the distance to the nearest example of another class "
         f"(median {limit.median:.3g})."
@@ -208,9 +213,9 @@ def _proved(certified: Certified | None, free: Radii) -> str:
     )
 
 
-def _why(weak: Vulnerability, limit: Limit | None, named: list[str]) -> str:
+def _why(weak: Vulnerability, limit: Limit | None, named: list[str], helped: bool) -> str:
     if little_is_left(limit) and not named:
-        return "Little is left to gain."
+        return "" if helped else "Little is left to gain."
     sentences = list(named)
     cost = off_subspace_cost(weak)
     if cost is not None and cost < COSTLY:

@@ -32,9 +32,10 @@ class Words:
         limit = audit.limit
         if limit is None or not math.isfinite(limit.share):
             return f"Changing a {self.kind} example by {self._size} fools this network half of the time."
-        rest = "; little is left to gain" if little_is_left(limit) else ""
+        rest = "; little is left to gain" if little_is_left(limit) and self.best is None else ""
+        given = "all" if limit.share >= 1 else share(limit.share, 0)
         return (
-            f"This network gives {share(limit.share, 0)} of the protection that its data allow: changing a {self.kind} "
+            f"This network gives {given} of the protection that its data allow: changing a {self.kind} "
             f"example by {self._size} fools it half of the time{rest}."
         )
 
@@ -53,6 +54,7 @@ class Words:
         allowed = (
             "100% is half the distance to the nearest example of another class, which in the median is "
             f"{number(limit.median, 3)}: between the two a boundary has to pass."
+            f"{' An example has more at the cost of its rival only.' if limit.share > 1 else ''}"
         )
         if limit.proved_share is None:
             return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
