@@ -25,6 +25,7 @@ from brittle.networks import Network
 from brittle.settings import Data
 
 HELPS = 1.05  # a smaller gain is not worth naming
+AS_MUCH = 0.95  # of the best one's factor: what is between is the luck of a training
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
 NAN = float("nan")
 
@@ -275,6 +276,15 @@ def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
     """
     helpful = [each for each in treatments if each.gain >= HELPS]
     return max(helpful, key=lambda each: (each.proved_examples, each.gain), default=None)
+
+
+def as_good(treatments: tuple[Treatment, ...]) -> list[str]:
+    """Which others do about as much as the best one, so that another seed or budget may prefer them."""
+    chosen = best(treatments)
+    if chosen is None:
+        return []
+    near = [each for each in treatments if each.gain >= HELPS and each.factor >= AS_MUCH * chosen.factor]
+    return [each.name for each in near if each is not chosen]
 
 
 def _ratio(after: float, before: float) -> float:

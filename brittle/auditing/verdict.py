@@ -9,7 +9,7 @@ from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
-from brittle.auditing.treatment import HELPS, Treatment, best
+from brittle.auditing.treatment import HELPS, Treatment, as_good, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -241,8 +241,20 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     return (
         f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius of the "
         f"same examples goes {gain}, at a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} "
-        f"(before {chosen.accuracy_before:.1%}).{_as_expected(treatments)}"
+        f"(before {chosen.accuracy_before:.1%}).{not_alone(treatments)}{_as_expected(treatments)}"
     )
+
+
+def not_alone(treatments: tuple[Treatment, ...]) -> str:
+    """Who else does as much as the best remedy, or was not tried: an advice is no more than that."""
+    names, dear = as_good(treatments), not_afforded(treatments)
+    others = "" if not names else f" {listed(names)} {'does' if len(names) == 1 else 'do'} about as much."
+    return others + (f" {dear}" if dear else "")
+
+
+def listed(names: list[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def little_help(tried: list[Treatment]) -> str:

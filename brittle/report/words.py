@@ -7,7 +7,7 @@ from typing import Any
 from brittle.auditing import Audit
 from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.verdict import little_help, little_is_left, not_afforded
+from brittle.auditing.verdict import little_help, little_is_left, not_afforded, not_alone
 from brittle.report.numbers import number, share, times
 
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
@@ -121,6 +121,7 @@ class Words:
             f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to "
             f"{number(chosen.radius_after, 3)} ({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} "
             f"accuracy of {share(chosen.accuracy_after)} (before {share(chosen.accuracy_before)})."
+            f"{not_alone(self.audit.remedies)}"
         )
 
     @property

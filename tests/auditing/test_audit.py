@@ -15,8 +15,8 @@ from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.trained_on import RadiusTraining, TrainedOn
-from brittle.auditing.treatment import Before, Treatment, best
-from brittle.auditing.verdict import little_help, not_afforded, written
+from brittle.auditing.treatment import Before, Treatment, as_good, best
+from brittle.auditing.verdict import little_help, not_afforded, not_alone, written
 from brittle.auditing.vulnerability import Radii, in_reach
 from brittle.common.errors import InputError
 from brittle.margin import residual
@@ -176,6 +176,14 @@ def test_proofs_of_a_few_examples_are_no_match_for_proofs_of_all():
     every = treatment("all", 3.1, 0.8, 1.7)
     assert few.proved_factor > every.proved_factor
     assert best((few, every)).name == "all"
+
+
+def test_who_does_about_as_much_as_the_best_is_named():
+    tried = (treatment("strong", 3.0), treatment("near", 2.9), treatment("also", 2.95), treatment("mild", 1.4))
+    assert as_good(tried) == ["near", "also"]
+    assert not_alone(tried) == " near and also do about as much."
+    assert not_alone(tried[2:]) == ""
+    assert as_good(tried[:0]) == []
 
 
 def test_what_only_an_attack_says_is_said_to_be_that():
