@@ -56,7 +56,9 @@ def main() -> None:
     print(f"{'preset':10} {'median ms':>10} {'largest ms':>11}   not followed, median and largest ms")
     for name in PRESETS:
         first, second = dragged(name)
-        waited = f"{len(second)} of {len(first)}" + (f", {1000 * median(second):.0f}, {1000 * max(second):.0f}" if second else "")
+        waited = f"{len(second)} of {len(first)}" + (
+            f", {1000 * median(second):.0f}, {1000 * max(second):.0f}" if second else ""
+        )
         print(f"{name:10} {1000 * median(first):10.0f} {1000 * max(first):11.0f}   {waited}")
 
 

@@ -262,11 +262,13 @@ def little_help(tried: list[Treatment]) -> str:
     longer = [each for each in tried if each.factor >= HELPS]
     if not longer:
         return "None of the remedies that were applied enlarges the radius by much without a loss of accuracy."
-    best_attacked = max(longer, key=lambda each: each.factor)
+    longest = max(longer, key=lambda each: each.factor)
+    before, after = longest.proved_before or 0.0, longest.proved_after or 0.0
+    those = f" on {longest.proved_examples} of them" if longest.fewer_proved else ""
     return (
-        f"{best_attacked.name} moves the median radius from {best_attacked.radius_before:.3g} to "
-        f"{best_attacked.radius_after:.3g} by attack (times {best_attacked.factor:.2f}), but what is proved does not "
-        "bear that out."
+        f"{longest.name} moves the median radius from {longest.radius_before:.3g} to {longest.radius_after:.3g} by attack "
+        f"(times {longest.factor:.2f}), but what is proved{those} goes from {before:.3g} to {after:.3g}: whether it helps "
+        "is open."
     )
 
 

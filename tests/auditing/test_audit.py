@@ -189,7 +189,8 @@ def test_who_does_about_as_much_as_the_best_is_named():
 def test_what_only_an_attack_says_is_said_to_be_that():
     assert "None of the remedies" in little_help([treatment("mild", 1.01)])
     told = little_help([treatment("mild", 1.2), treatment("loose", 3.0, 0.9, 0.8)])
-    assert told.startswith("loose moves the median radius from 1 to 3 by attack (times 3.00), but what is proved")
+    assert told.startswith("loose moves the median radius from 1 to 3 by attack (times 3.00), but what is proved goes")
+    assert told.endswith("from 0.9 to 0.8: whether it helps is open.")
 
 
 def test_remedies_that_the_budget_does_not_pay_for_are_counted(trained):
