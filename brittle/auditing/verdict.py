@@ -267,8 +267,8 @@ def little_help(tried: list[Treatment]) -> str:
     those = f" on {longest.proved_examples} of them" if longest.fewer_proved else ""
     return (
         f"{longest.name} moves the median radius from {longest.radius_before:.3g} to {longest.radius_after:.3g} by "
-        f"attack (times {longest.factor:.2f}), but what is proved{those} goes from {before:.3g} to {after:.3g}: whether "
-        "it helps is open."
+        f"attack (times {longest.factor:.2f}), but what is proved{those} goes from {before:.3g} to {after:.3g}: "
+        "whether it helps is open."
     )
 
 
