@@ -23,7 +23,7 @@ from tests.report.browser import chromium, page
 SCREENS = {"desktop": (1280, 1400, False), "phone": (390, 1700, True)}
 COLOURS = 192  # in a picture file
 EXAMPLES, HELD_OUT, EPOCHS = 6000, 1000, 6
-CNN_BUDGET = 200  # remedies of a CNN need some: at 60 five of nine are not tried
+CNN_BUDGET = 120  # remedies of a CNN need some: at 60 five of nine are not tried
 
 
 def demo() -> tuple[bt.auditing.Audit, str]:
