@@ -9,7 +9,7 @@ from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
-from brittle.auditing.treatment import HELPS, Treatment, as_good, best
+from brittle.auditing.treatment import AS_MUCH, HELPS, Treatment, as_good, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -249,7 +249,16 @@ def not_alone(treatments: tuple[Treatment, ...]) -> str:
     """Who else does as much as the best remedy, or was not tried: an advice is no more than that."""
     names, dear = as_good(treatments), not_afforded(treatments)
     others = "" if not names else f" {listed(names)} {'does' if len(names) == 1 else 'do'} about as much."
-    return others + (f" {dear}" if dear else "")
+    return others + _farther(treatments) + (f" {dear}" if dear else "")
+
+
+def _farther(treatments: tuple[Treatment, ...]) -> str:
+    """The remedy that an attack alone would prefer to the best one, if there is one."""
+    chosen, applied = best(treatments), [each for each in treatments if each.factor >= HELPS]
+    longest = max(applied, key=lambda each: each.factor, default=None)
+    if chosen is None or longest is None or AS_MUCH * longest.factor <= chosen.factor:
+        return ""
+    return f" By attack alone {longest.name} moves it farther (times {longest.factor:.2f})."
 
 
 def listed(names: list[str]) -> str:

@@ -183,6 +183,8 @@ def test_who_does_about_as_much_as_the_best_is_named():
     assert as_good(tried) == ["near", "also"]
     assert not_alone(tried) == " near and also do about as much."
     assert not_alone(tried[2:]) == ""
+    unproved = (treatment("proved", 1.4, 0.5, 0.9), treatment("attacked", 1.8, 0.5, 0.4))
+    assert not_alone(unproved) == " By attack alone attacked moves it farther (times 1.80)."
     assert as_good(tried[:0]) == []
 
 
