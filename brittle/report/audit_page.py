@@ -195,8 +195,10 @@ class Page:
     @staticmethod
     def measured(row: Mechanism) -> str:
         """The value of a mechanism as a person reads it."""
-        if row.name == "KKT point" and row.value is not None:
+        if row.value is None:
+            return "not measured"
+        if row.name == "KKT point":
             return f"ε = {number(10**row.value, 2)}"
-        if row.name == "off-subspace weights" and row.value is not None:
+        if row.name == "off-subspace weights":
             return times(row.value)
         return share(row.value) if row.name in AS_SHARES else number(row.value, 3)
