@@ -53,10 +53,12 @@ def dragged(name: str) -> tuple[list[float], list[float]]:
 
 def main() -> None:
     torch.set_num_threads(1)
-    print(f"{'preset':10} {'median ms':>10} {'largest ms':>11}   not followed, median ms")
+    print(f"{'preset':10} {'median ms':>10} {'largest ms':>11}   not followed, median and largest ms")
     for name in PRESETS:
         first, second = dragged(name)
-        waited = f"{len(second)} of {len(first)}" + (f", {1000 * median(second):.0f}" if second else "")
+        waited = f"{len(second)} of {len(first)}" + (
+            f", {1000 * median(second):.0f}, {1000 * max(second):.0f}" if second else ""
+        )
         print(f"{name:10} {1000 * median(first):10.0f} {1000 * max(first):11.0f}   {waited}")
 
 

@@ -16,7 +16,7 @@ import yaml
 import brittle
 
 ROOT = Path(__file__).parent.parent
-KEPT = ("brittle", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md")
+KEPT = ("brittle", "proofcheck", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -52,7 +52,8 @@ def test_the_wheel_holds_all_that_is_not_code(built):
     held = set(zipfile.ZipFile(wheel).namelist())
     wanted = {
         str(path.relative_to(ROOT))
-        for path in (ROOT / "brittle").rglob("*")
+        for package in ("brittle", "proofcheck")
+        for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert wanted <= held
@@ -78,6 +79,13 @@ def test_the_wheel_works_where_the_source_is_not(built, tmp_path):
     short = ("--budget", "1", "--examples", "6", "--remedy", "none")
     installed("-m", "brittle", "audit", *short, "--report", "audit.html")
     assert "<html" in (elsewhere / "audit.html").read_text()
+    sizes = ("--setting", "orthogonal", "--dim", "4", "--examples", "4")
+    installed("-m", "brittle", "data", "sample", *sizes, "--out", "data.npz")
+    installed("-m", "brittle", "train", "--data", "data.npz", "--width", "8", "--until", "loss=0.1", "--out", "net.npz")
+    files = ("--data", "data.npz")
+    installed("-m", "brittle", "certify", "net.npz", *files, "--proof", "proof.npz")
+    checked = installed("-m", "proofcheck", "proof.npz", "--network", "net.npz", *files)
+    assert checked.count("no flip within") == 4
 
 
 def test_what_the_workflows_run_is_there():

@@ -6,11 +6,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from brittle.auditing.pieces import Crew, Outcome, Piece, alone
-from brittle.common.errors import require, require_positive
+from brittle.common.errors import InputError, require_positive
 from brittle.training import Steps
 from brittle.training.stops import Limit, Look
 
 LATEST = 2.0  # times the budget, in seconds of computing: here the clock ends what the count of work did not
+
+
+class Unaffordable(InputError):
+    """What the budget does not pay for; a larger one may."""
+
+
+def afford(condition: bool, message: str) -> None:
+    if not condition:
+        raise Unaffordable(message)
 
 
 @dataclass(frozen=True)
@@ -97,5 +106,5 @@ class Budget:
     def stops(self, work: float) -> tuple[Steps, Deadline]:
         """What ends a training whose steps take this much work each: their number, or at last the clock."""
         count = self.steps(work)
-        require(count > 0, f"one step of training takes {work:.2g} s of work: give the audit a larger budget")
+        afford(count > 0, f"one step of training takes {work:.2g} s of work: give the audit a larger budget")
         return Steps(count), Deadline(self.deadline)

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import Budget, afford
 from brittle.auditing.costs import RATE, gradient_work, spectrum
 from brittle.auditing.geometry import CLUSTER_DIRECTIONS, MOST_CLUSTERS, grouped
 from brittle.auditing.remedy import Patient, Remedy
@@ -41,7 +41,7 @@ class ClusterLabels(Remedy):
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
         data, network = patient.data, patient.layered
         work = 0.0 if data.truth.cluster is not None else _looking(data)
-        require(work <= budget.left, f"looking for clusters takes {work:.2g} s of work: more than the budget affords")
+        afford(work <= budget.left, f"looking for clusters takes {work:.2g} s of work: more than the budget affords")
         budget.charge(work)
         fine, members = clusters_of(data)
         start = with_outputs(divided_start(network, self.factor, rng), sum(map(len, members)), rng)

@@ -98,7 +98,7 @@ def _measured(found: "Audit") -> Iterator[tuple[str, str, float | None, float, f
         None if not alone else 1 / alone, "one direction for half of the examples, over each one's own",
     )  # fmt: skip
     yield (
-        "KKT point", "distance from a KKT point, by powers of ten",
+        "KKT point", "distance ε from a KKT point; the bar grows with every power of ten that ε falls",
         _decades(regime.kkt_residual), _decades(KKT_RESIDUAL) or 0.0, 0.0, -float(KKT_DECADES),
         None, "",
     )  # fmt: skip

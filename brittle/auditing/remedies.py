@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from torch import Generator
 
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import Budget, Unaffordable, afford
 from brittle.auditing.cluster_labels import ClusterLabels
 from brittle.auditing.costs import RATE
 from brittle.auditing.explanation import without_off_subspace_weights
@@ -14,7 +14,7 @@ from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.trained_again import EVALUATIONS, divided_start, fitted
 from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
 from brittle.common.ending import Ending
-from brittle.common.errors import InputError, require, require_positive, required
+from brittle.common.errors import InputError, require, require_positive
 from brittle.common.parts import by_name, option
 from brittle.networks import Network, clustered, nearly_orthogonal
 from brittle.training import Descent, Flow, Logistic, LogLoss, Steps
@@ -37,7 +37,9 @@ class RemoveOffSubspace(Remedy):
         return None if on is None else ((1 - NEARLY) * on, (1 + NEARLY) * on)
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
-        basis = required(patient.basis, "the span of the data is not known at this budget")
+        basis = patient.basis
+        if basis is None:
+            raise Unaffordable("the span of the data is not known at this budget")
         rank, columns = basis.shape[1], patient.data.columns
         require(rank < columns, f"the data span all {columns} dimensions: there is nothing off their subspace")
         return without_off_subspace_weights(patient.layered, basis)
@@ -80,7 +82,7 @@ class WeightDecay(Remedy):
         while rate > SMALLEST_RATE:
             steps = int(math.log(self.shrink) / (rate * self.decay)) + 1
             affordable, deadline = budget.stops(patient.gradient_work)
-            require(steps <= affordable.value, f"it takes {steps} steps, and the budget affords {affordable.value}")
+            afford(steps <= affordable.value, f"it takes {steps} steps, and the budget affords {affordable.value}")
             descent = Descent(until=(Steps(steps), deadline), rate=rate, decay=self.decay)
             training = descent.train(patient.layered, patient.data)
             budget.charge(training.gradient_evaluations * patient.gradient_work)
@@ -103,7 +105,7 @@ class RobustConstruction(Remedy):
         data = patient.data
         data.require_binary()
         work = 2.0 * len(data) ** 2 * data.columns / RATE
-        require(work <= budget.left, f"{len(data)} neurons take {work:.2g} s of work: more than the budget affords")
+        afford(work <= budget.left, f"{len(data)} neurons take {work:.2g} s of work: more than the budget affords")
         budget.charge(work)
         truth = data.truth
         if truth.means is not None and truth.mean_labels is not None:

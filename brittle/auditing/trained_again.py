@@ -3,8 +3,8 @@
 import torch
 from torch import Generator
 
+from brittle.auditing.budget import afford
 from brittle.auditing.remedy import Patient
-from brittle.common.errors import require
 from brittle.networks import Layered, Network, redrawn
 from brittle.training import Training
 
@@ -24,5 +24,5 @@ def fitted(patient: Patient, training: Training[Network]) -> Network:
     """What reached the loss of the network that it is compared with."""
     wanted = max(patient.own_log_loss, patient.log_loss)
     short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"
-    require(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
+    afford(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
     return training.network

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Generator
 
-from brittle.auditing.budget import Budget, Deadline
+from brittle.auditing.budget import Budget, Deadline, afford
 from brittle.auditing.costs import RATE, Costs, largest, spectrum
 from brittle.auditing.remedy import TOLERANCE, Made, Patient, Remedy, Signs
 from brittle.common.ending import Ending
@@ -75,7 +75,7 @@ class TrainedOn(Remedy):
             return count
         few = largest(count, partial(self._preparing, replace(patient, part=True)), work)
         enough = few >= min(count, FEWEST_EXAMPLES)
-        require(enough, f"the budget affords training on {few} of {count} examples: too few to say anything")
+        afford(enough, f"the budget affords training on {few} of {count} examples: too few to say anything")
         return few
 
     def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
@@ -85,7 +85,7 @@ class TrainedOn(Remedy):
         preparing = self._preparing(patient, len(patient.data))
         steps, batch = self._schedule(patient, budget.left - preparing)
         enough = steps >= min(self.steps, FEWEST_STEPS)
-        require(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
+        afford(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         budget.charge(preparing)
         until, span = (Steps(steps), Deadline(budget.deadline)), not patient.part
         lost = self.lost_accuracy * (UNSEEN if patient.part else 1)

@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import Budget, Unaffordable, afford
 from brittle.auditing.costs import Costs, judging_work
 from brittle.auditing.curve import Curve, Ends, curve
 from brittle.auditing.forecast import Forecast, forecast
@@ -25,6 +25,7 @@ from brittle.networks import Network
 from brittle.settings import Data
 
 HELPS = 1.05  # a smaller gain is not worth naming
+AS_MUCH = 0.95  # of the best one's factor: what is between is the luck of a training
 TRAINING_SHARE = 0.5  # of a remedy's work; the rest measures what it made
 NAN = float("nan")
 
@@ -33,6 +34,7 @@ NAN = float("nan")
 class Treatment(Result):
     """Before and after the remedy `name`; where `applied` is False there is a `reason` why it is none here.
 
+    `unaffordable` says that the reason is the budget, so that a larger one may apply it.
     `explains` says what it does. `accuracy_before` and `accuracy_after` are on the `judged_on` examples: held-out where
     there are any, otherwise training. A remedy that costs more than the `tolerance` of this accuracy is refused.
     `radius_before` and `radius_after` are median radii of the same examples by the same attack, a tie counted as a
@@ -40,7 +42,8 @@ class Treatment(Result):
     None where they are the same. `tenth_before` and `tenth_after` are what nine tenths of the examples have at least,
     `share_before` and `share_after` the median radius over what the data allow, None for one class. `proved_before` and
     `proved_after` are medians of what is proved of the same examples, `proved_tenth_before` and `proved_tenth_after`
-    what is proved of nine tenths, None where nothing was.
+    what is proved of nine tenths, None where nothing was; `proved_examples` are how many of them were proved both
+    times, the first of the sample where the budget does not pay for all.
     `projected` says that weights off the data's subspace were removed first. `forecast` is what was expected, None
     without an opinion, and `curve` the networks that can be had on the way, None where there is none. `network` is what
     it made, None where not applied; it took `seconds`, and was given `examples` of the training examples.
@@ -58,6 +61,7 @@ class Treatment(Result):
     explains: str
     applied: bool
     reason: str
+    unaffordable: bool
     judged_on: str
     tolerance: float
     accuracy_before: float
@@ -75,6 +79,7 @@ class Treatment(Result):
     proved_after: float | None
     proved_tenth_before: float | None
     proved_tenth_after: float | None
+    proved_examples: int
     predictions_changed: int  # on the training examples that it was given
     examples: int
     projected: bool
@@ -91,6 +96,7 @@ class Treatment(Result):
             explains=remedy.explains,
             applied=False,
             reason="",
+            unaffordable=False,
             judged_on=judged_on(patient.data),
             tolerance=remedy.tolerance,
             accuracy_before=patient.judged_accuracy,
@@ -108,6 +114,7 @@ class Treatment(Result):
             proved_after=None,
             proved_tenth_before=None,
             proved_tenth_after=None,
+            proved_examples=0,
             predictions_changed=0,
             examples=len(patient.data),
             projected=False,
@@ -126,6 +133,11 @@ class Treatment(Result):
         """The same of what is proved, None where nothing was."""
         before, after = self.proved_before, self.proved_after
         return None if before is None or after is None else _ratio(after, before)
+
+    @property
+    def fewer_proved(self) -> bool:
+        """Whether what is proved is about fewer examples than were attacked: then its medians are of others."""
+        return 0 < self.proved_examples < len(self.norms_after)
 
     @property
     def gain(self) -> float:
@@ -168,6 +180,7 @@ class Case(NamedTuple):
             proved_after=median(then),
             proved_tenth_before=tenth(first),
             proved_tenth_after=tenth(then),
+            proved_examples=len(then),
         )
 
 
@@ -193,14 +206,15 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         given = patient.fewer(remedy.examples(patient, training), rng)
         known = replace(known, examples=len(given.data))
         made = _made(remedy, given, rng, training)
-        require(not budget.late, "the time was up before it was finished")
+        afford(not budget.late, "the time was up before it was finished")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
         judges = patient.data if patient.data.X_test is None else patient.data.test
         budget.charge(judging_work(made.network, len(judges)))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
-        return Case(replace(known, reason=str(error), seconds=time.perf_counter() - begun))
+        dear = isinstance(error, Unaffordable)
+        return Case(replace(known, reason=str(error), unaffordable=dear, seconds=time.perf_counter() - begun))
     ends = Ends((before.norms, radii.norms), (known.accuracy_before, known.accuracy_after))
     treatment = replace(
         known,
@@ -243,9 +257,9 @@ def _changed(before: Network, after: Network, data: Data) -> int:
 def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
     """On all audited examples or not at all; with the median of strict flips where ties are closer."""
     work = Costs.of(treated).attack() * len(audited)
-    require(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
+    afford(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
     radii, flips = smallest(treated, audited, FREE, rng, budget)
-    require(not radii.partial, "the time was up before it was measured")
+    afford(not radii.partial, "the time was up before it was measured")
     close = tied(treated, audited, radii, flips, rng, budget)
     return (radii, flips, None) if close is None else (close, flips, radii.median)
 
@@ -256,9 +270,21 @@ def judged_on(data: Data) -> str:
 
 
 def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
-    """The one that surely raises the radius most: one with proofs before others; all that are applied are accurate."""
+    """The one that surely raises the radius most; all that are applied are accurate.
+
+    One with proofs of more examples comes before others: medians of a few are no match for medians of all.
+    """
     helpful = [each for each in treatments if each.gain >= HELPS]
-    return max(helpful, key=lambda each: (each.proved_factor is not None, each.gain), default=None)
+    return max(helpful, key=lambda each: (each.proved_examples, each.gain), default=None)
+
+
+def as_good(treatments: tuple[Treatment, ...]) -> list[str]:
+    """Which others do about as much as the best one, so that another seed or budget may prefer them."""
+    chosen = best(treatments)
+    if chosen is None:
+        return []
+    near = [each for each in treatments if each.gain >= HELPS and each.factor >= AS_MUCH * chosen.factor]
+    return [each.name for each in near if each is not chosen]
 
 
 def _ratio(after: float, before: float) -> float:

@@ -9,7 +9,7 @@ from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime, of_largest
 from brittle.auditing.sample import median
-from brittle.auditing.treatment import HELPS, Treatment, best
+from brittle.auditing.treatment import AS_MUCH, HELPS, Treatment, as_good, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -151,7 +151,7 @@ def written(
     parts = (
         _how_far(weak),
         _allowed(limit),
-        _why(weak, limit, named),
+        _why(weak, limit, named, best(treatments) is not None),
         _what_helps(treatments),
         hasty if partial else "",
     )
@@ -178,6 +178,11 @@ def _allowed(limit: Limit | None) -> str:
     """How much of what the data allow the network uses."""
     if limit is None or not math.isfinite(limit.share):
         return ""
+    if limit.share >= 1:
+        return (
+            f"That is {limit.share:.0%} of half the distance to the nearest example of another class (median "
+            f"{limit.median:.3g}), all that the data allow; an example has more at the cost of its rival only."
+        )
     return (
         f"That is {limit.share:.0%} of what the data allow, half the distance to the nearest example of another class "
         f"(median {limit.median:.3g})."
@@ -208,9 +213,9 @@ def _proved(certified: Certified | None, free: Radii) -> str:
     )
 
 
-def _why(weak: Vulnerability, limit: Limit | None, named: list[str]) -> str:
+def _why(weak: Vulnerability, limit: Limit | None, named: list[str], helped: bool) -> str:
     if little_is_left(limit) and not named:
-        return "Little is left to gain."
+        return "" if helped else "Little is left to gain."
     sentences = list(named)
     cost = off_subspace_cost(weak)
     if cost is not None and cost < COSTLY:
@@ -224,19 +229,63 @@ def _why(weak: Vulnerability, limit: Limit | None, named: list[str]) -> str:
 def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     tried = [treatment for treatment in treatments if treatment.applied]
     if not tried:
-        return ""
+        return not_afforded(treatments)
     chosen = best(treatments)
     if chosen is None:
-        return "None of the remedies that were tried enlarges the radius by much without a loss of accuracy."
+        return " ".join(filter(None, (little_help(tried), not_afforded(treatments))))
     proved = "" if chosen.strict_after is None else f"; to a strict flip {chosen.strict_after:.3g}"
     if chosen.proved_before is not None and chosen.proved_after is not None:
-        proved += f"; proved for half of them: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
+        those = f"{chosen.proved_examples} of them" if chosen.fewer_proved else "them"
+        proved += f"; proved for half of {those}: from {chosen.proved_before:.3g} to {chosen.proved_after:.3g}"
     gain = f"from {chosen.radius_before:.3g} to {chosen.radius_after:.3g} (times {chosen.factor:.2f}{proved})"
     return (
         f"Of the remedies that were tried, {chosen.name} helps most: {chosen.explains}, and the median radius of the "
         f"same examples goes {gain}, at a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} "
-        f"(before {chosen.accuracy_before:.1%}).{_as_expected(treatments)}"
+        f"(before {chosen.accuracy_before:.1%}).{not_alone(treatments)}{_as_expected(treatments)}"
     )
+
+
+def not_alone(treatments: tuple[Treatment, ...]) -> str:
+    """Who else does as much as the best remedy, or was not tried: an advice is no more than that."""
+    names, dear = as_good(treatments), not_afforded(treatments)
+    others = "" if not names else f" {listed(names)} {'does' if len(names) == 1 else 'do'} about as much."
+    return others + _farther(treatments) + (f" {dear}" if dear else "")
+
+
+def _farther(treatments: tuple[Treatment, ...]) -> str:
+    """The remedy that an attack alone would prefer to the best one, if there is one."""
+    chosen, applied = best(treatments), [each for each in treatments if each.factor >= HELPS]
+    longest = max(applied, key=lambda each: each.factor, default=None)
+    if chosen is None or longest is None or AS_MUCH * longest.factor <= chosen.factor:
+        return ""
+    return f" By attack alone {longest.name} moves it farther (times {longest.factor:.2f})."
+
+
+def listed(names: list[str]) -> str:
+    """a, b and c."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def little_help(tried: list[Treatment]) -> str:
+    """Of those that were applied none surely helps; the best of them may do so by attack alone."""
+    longer = [each for each in tried if each.factor >= HELPS]
+    if not longer:
+        return "None of the remedies that were applied enlarges the radius by much without a loss of accuracy."
+    longest = max(longer, key=lambda each: each.factor)
+    before, after = longest.proved_before or 0.0, longest.proved_after or 0.0
+    those = f" on {longest.proved_examples} of them" if longest.fewer_proved else ""
+    return (
+        f"{longest.name} moves the median radius from {longest.radius_before:.3g} to {longest.radius_after:.3g} by "
+        f"attack (times {longest.factor:.2f}), but what is proved{those} goes from {before:.3g} to {after:.3g}: "
+        "whether it helps is open."
+    )
+
+
+def not_afforded(treatments: tuple[Treatment, ...]) -> str:
+    """How many remedies are not judged because the budget is too small for them; empty where there is none."""
+    dear = sum(each.unaffordable for each in treatments)
+    those = "all" if dear == len(treatments) else f"{dear} of the {len(treatments)}"
+    return f"For {those} remedies this budget is too small: what they would do is not known." if dear else ""
 
 
 def expected(treatments: tuple[Treatment, ...]) -> Treatment | None:

@@ -38,9 +38,10 @@ def audit_table(found: "Audit", change: "Change | None" = None) -> "Group":
         rows.append(["what the data allow", found.limit.median, "", len(found.limit.radii)])
     rows += [[f"all at once, from the {one.name}", one.smallest, "", len(weak.examples)] for one in weak.universal]
     table = rows_table(["radius", "median", "95 % interval", "examples"], rows)
-    parts: list[Any] = [found.verdict, "", table, "", _treatments(found)]
+    parts: list[Any] = [found.verdict, "", table]
     if proved is not None:
         parts.append(", ".join(f"{count} {word}" for word, count in proved.counts.items()))
+    parts += _treatments(found) if found.remedies else []
     if found.partial:
         parts.append(f"not reproducible at this budget: the clock cut short {', '.join(found.partial)}")
     return Group(*parts) if change is None else Group(*parts, "", *change_parts(change, "before", "now"))
@@ -63,21 +64,27 @@ def _interval(radii: "Radii | Certified") -> str:
     return " to ".join(map(short, radii.interval))
 
 
-def _treatments(found: "Audit") -> Table:
-    judge = found.remedies[0].judged_on if found.remedies else "training"
-    columns = ("remedy", "radius", "factor", "expected", "proved", f"{judge} accuracy")
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for each in found.remedies:
-        if each.applied:
-            proved = (
-                f"{short(each.proved_before)} → {short(each.proved_after)}" if each.proved_after is not None else "-"
-            )
-            strict = "" if each.strict_after is None else f" (strict {short(each.strict_after)})"
-            numbers = (short(each.radius_after) + strict, f"{each.factor:.2f}", _expected(each), proved)
+def _treatments(found: "Audit") -> list[Any]:
+    """A table of those that were applied, and a line for every other one: reasons are too long for a column."""
+    applied = [each for each in found.remedies if each.applied]
+    parts: list[Any] = [""]
+    if applied:
+        columns = ("remedy", "radius", "factor", "expected", "proved", "accuracy")
+        table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+        table.columns[0].no_wrap = True
+        for each in applied:
+            strict = "" if each.strict_after is None else f" (strict {each.strict_after:.3g})"
+            numbers = (f"{each.radius_after:.3g}{strict}", f"{each.factor:.2f}", _expected(each), _proved(each))
             table.add_row(each.name, *numbers, f"{each.accuracy_after:.1%}")
-        else:
-            table.add_row(each.name, "-", "-", _expected(each), "-", each.reason)
-    return table
+        parts += [table, f"accuracy on {applied[0].judged_on} examples"]
+    return parts + [f"{each.name} was not applied: {each.reason}" for each in found.remedies if not each.applied]
+
+
+def _proved(treatment: "Treatment") -> str:
+    if treatment.proved_before is None or treatment.proved_after is None:
+        return "-"
+    fewer = f" (of {treatment.proved_examples})" if treatment.fewer_proved else ""
+    return f"{treatment.proved_before:.3g} → {treatment.proved_after:.3g}{fewer}"
 
 
 def _expected(treatment: "Treatment") -> str:

@@ -15,7 +15,7 @@ from brittle.explorer.asked import Asked
 from brittle.explorer.clock import Clock
 from brittle.explorer.hypotheses import on_instance
 from brittle.explorer.jumps import JUMPS, Landed, Memory
-from brittle.explorer.start import WIDEST, trained, untrained
+from brittle.explorer.start import AGAIN, STEPS, WIDEST, trained, untrained
 from brittle.margin import KKTResidual, gap, residual
 from brittle.margin.any_width.starts import first_network
 from brittle.networks import TwoLayer
@@ -48,8 +48,9 @@ def plane(memory: Memory, asked: Asked) -> dict[str, Any]:
 def _landed(memory: Memory, asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> Landed | None:
     """Where the jump leads; None where the last landing cannot be followed and nobody waits for another one."""
     jump = JUMPS[asked.word("jump", tuple(JUMPS), "kkt")][1]
-    start = partial(_classifying, asked, data, network, clock)
-    landed = jump(start, data, clock, memory.find(network), asked.flag("patient", True))
+    last = memory.find(network)
+    start = partial(_classifying, asked, data, network, last is not None, clock)
+    landed = jump(start, data, clock, last, asked.flag("patient", True))
     if landed is not None:
         memory.keep(landed)
     return landed
@@ -151,11 +152,15 @@ def network_of(asked: Asked, data: Data) -> tuple[TwoLayer, str]:
     return TwoLayer(arrays[0], arrays[1], arrays[2], arrays[3]), "given"
 
 
-def _classifying(asked: Asked, data: Data, network: TwoLayer, clock: Clock) -> TwoLayer:
-    """The network itself if it classifies every point, else what the flow makes of the start, else any that does."""
+def _classifying(asked: Asked, data: Data, network: TwoLayer, landed: bool, clock: Clock) -> TwoLayer:
+    """The network itself if it classifies every point, else what the flow makes of a start, else any that does.
+
+    Of one that a jump `landed` on, before a point was moved, the flow goes on, and not for long.
+    """
     if network.homogeneous and bool((network.margins(data.X, data.y) > 0).all()):
         return network
-    for training in trained(asked, data, untrained(asked, data), clock):
+    start, steps = (network, AGAIN) if landed else (untrained(asked, data), STEPS)
+    for training in trained(asked, data, start, clock, steps):
         if training.margin > 0:
             return training.network
     return first_network(data, biases=True, seed=0)

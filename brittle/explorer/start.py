@@ -17,6 +17,7 @@ WIDEST = 300
 UNTIL, DEEPEST = -20.0, -200.0  # log-losses
 LOSSES = {"exponential": Exponential, "logistic": Logistic}
 STEPS = 4000  # between two frames
+AGAIN = 100  # of them where a point was moved and somebody waits: what takes more is not near
 
 
 def law(asked: Asked) -> Initialisation:
@@ -53,11 +54,13 @@ def goal(asked: Asked) -> float:
     return asked.number("until", UNTIL, DEEPEST, -0.5)
 
 
-def trained(asked: Asked, data: Data, start: TwoLayer, clock: Clock) -> Iterator[Training[TwoLayer]]:
+def trained(
+    asked: Asked, data: Data, start: TwoLayer, clock: Clock, steps: int = STEPS
+) -> Iterator[Training[TwoLayer]]:
     """The flow from mark to mark; the last one may be short of its mark, and says so."""
     flow, network = flow_of(asked), start
     for mark in marks(goal(asked)):
-        training = replace(flow, until=(LogLoss(mark), Steps(STEPS), Time(LONGEST))).train(network, data)
+        training = replace(flow, until=(LogLoss(mark), Steps(steps), Time(LONGEST))).train(network, data)
         yield training
         if not training.reached or clock.left <= 0:
             return

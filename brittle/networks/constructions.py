@@ -185,7 +185,9 @@ def _checked(X: Tensor, y: Tensor, name: str, tolerance: float = SINGLE) -> tupl
     norms = X.norm(dim=1)
     low, high = float(norms.min()), float(norms.max())
     equal = 0 < high <= low * (1 + tolerance)
-    require(equal, f"the {name} have norms from {low:.9g} to {high:.9g}; equal positive norms are needed")
+    digits = 4 if high > 1.01 * low else 9  # enough to see that they differ
+    told = f"the {name} have norms from {low:.{digits}g} to {high:.{digits}g}"
+    require(equal, f"{told}; equal positive norms are needed")
     return X, y, low**2
 
 

@@ -147,7 +147,7 @@ def two_distributions(audit: Audit) -> Markup | None:
             x = across.clipped(radii.median)
             parts += [
                 line(x, ground - 66, x, ground, "now"),
-                text(x + 5, ground - 52, number(radii.median, 3), "label now"),
+                text(x + 5, ground - 68, number(radii.median, 3), "label now"),
             ]
     medians = [number(radii.median, 3) for _, radii in rows]
     words = f"Distances to a flip: median {medians[0]} anywhere, {medians[1]} on the subspace."

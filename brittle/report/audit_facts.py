@@ -1,5 +1,7 @@
 """What else was measured, as tables of a name and a value."""
 
+import math
+
 from brittle.auditing import Audit
 from brittle.auditing.explanation import Explanation
 from brittle.auditing.geometry import Geometry
@@ -18,6 +20,8 @@ def geometry(shape: Geometry) -> Facts:
         else "dimensions that the data span, at least (not known at this budget)"
     )
     within = "yes" if shape.nearly_orthogonal else "no"
+    few = shape.example_limit < 2  # one of each label is the least
+    most = "not even two examples would be" if few else f"up to {number(math.floor(shape.example_limit))} examples are"
     grouped = f"{shape.clusters}" if shape.clusters > 1 else "none"
     return [
         ("examples", number(shape.examples)),
@@ -30,11 +34,14 @@ def geometry(shape: Geometry) -> Facts:
             ", ".join(map(str, shape.effective_dimensions.values())),
         ),
         (f"largest |cosine| between two of {shape.paired} examples", number(shape.largest_cosine)),
-        ("nearly orthogonal, as vardi2022 needs", f"{within}: at most {number(shape.example_limit)} examples would be"),
+        ("nearly orthogonal, as vardi2022 needs", f"{within}: {most}"),
         ("share of the rarest label", share(shape.label_balance)),
         ("clusters that stand out", f"{grouped} (best silhouette {number(shape.cluster_silhouette, 2)}, 0.5 needed)"),
         ("duplicates", number(shape.duplicates)),
     ]
+
+
+REGIMES = {"kkt": "a KKT point", "between": "between lazy and rich", "unknown": "where it started is not known"}
 
 
 def regime(found: TrainingRegime) -> Facts:

@@ -5,16 +5,19 @@ from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
 from brittle.auditing import Audit
 from brittle.auditing.sample import audited
+from brittle.auditing.treatment import HELPS
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels, save
 from brittle.settings import Data
 
 GRID = 81
 SHOWN = 5  # adversarial examples
+UNHELPFUL = "#9aa0a6"
 
 
 def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
@@ -69,8 +72,11 @@ def radius_distribution(audit: Audit) -> Figure:
             *_cumulative(weak.certified.lower), where="post", color="black", linestyle="--", label="not below (proved)"
         )
     axes.set(xlabel="distance to a flip", ylabel="examples within, %", xscale="log", ylim=(-3, 103))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter("{x:g}")  # 0.5 and 2, no powers of ten
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_title("How far the examples are from flipping")
-    axes.legend()
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=3, frameon=False)  # it would cover a curve
     return figure
 
 
@@ -133,7 +139,8 @@ def remedies(audit: Audit) -> Figure:
     tried = [each for each in audit.remedies if each.applied and math.isfinite(each.radius_after)]
     figure, (axes,) = panels(width=6.2, height=0.9 + 0.5 * max(1, len(tried)))
     places = range(len(tried))
-    axes.barh(places, [each.radius_after for each in tried], color=COLOURS[2], height=0.55)
+    colours = [COLOURS[2] if each.factor >= HELPS else UNHELPFUL for each in tried]
+    axes.barh(places, [each.radius_after for each in tried], color=colours, height=0.55)
     axes.axvline(audit.vulnerability.free.median, color="black", linestyle="--", label="as it is")
     axes.set_yticks(list(places), [each.name for each in tried])
     axes.invert_yaxis()

@@ -18,7 +18,7 @@ from brittle.common.files import replacing
 from brittle.common.result import jsonable
 from brittle.networks import Network
 from brittle.report import audit_charts
-from brittle.report.audit_facts import explanation, geometry, plan, regime
+from brittle.report.audit_facts import REGIMES, explanation, geometry, plan, regime
 from brittle.report.environment import ENVIRONMENT, digest, source
 from brittle.report.example_views import Examples
 from brittle.report.numbers import number, share, times
@@ -97,6 +97,7 @@ class Page:
         self.style = source(*STYLES)
         self.script = Markup('(() => {\n"use strict";\n') + source(*SCRIPTS) + Markup("})();")
         self.geometry, self.regime = geometry(audit.geometry), regime(audit.regime)
+        self.regime_name = REGIMES.get(audit.regime.name, audit.regime.name)
         self.explanation, self.plan = explanation(audit.explanation), plan(audit)
         self.chart, self.narrow_chart = remedy_chart(audit), remedy_chart(audit, narrow=True)
 
@@ -194,8 +195,10 @@ class Page:
     @staticmethod
     def measured(row: Mechanism) -> str:
         """The value of a mechanism as a person reads it."""
-        if row.name == "KKT point" and row.value is not None:
-            return number(10**row.value, 2)
-        if row.name == "off-subspace weights" and row.value is not None:
+        if row.value is None:
+            return "not measured"
+        if row.name == "KKT point":
+            return f"ε = {number(10**row.value, 2)}"
+        if row.name == "off-subspace weights":
             return times(row.value)
         return share(row.value) if row.name in AS_SHARES else number(row.value, 3)

@@ -19,6 +19,7 @@ from brittle.auditing.sample import audited
 from brittle.networks import Network
 from brittle.settings import Data
 
+ABOUT = 0.1  # of the median radius: an example so near to it is typical
 FEATURES = 5  # that move most
 STEPS, REACH = 61, 1.5  # places along the flip, and how far beyond it they go
 GRID = 41  # of a slice, in each direction
@@ -57,12 +58,22 @@ class Examples:
 
     @property
     def median(self) -> int | None:
-        """The example whose radius is the median, or nearest to it."""
+        """The example whose radius is the median, or nearest to it; one with a proof if there is one about as near."""
         if not len(self.flipped):
             return None
         middle = self.audit.vulnerability.free.median
-        away = (self.norms[self.flipped] - (middle if math.isfinite(middle) else 0.0)).abs()
+        middle = middle if math.isfinite(middle) else 0.0
+        away = (self.norms[self.flipped] - middle).abs()
+        away += torch.where(self._proved[self.flipped], 0.0, ABOUT * middle)
         return int(self.flipped[away.argmin()])
+
+    @property
+    def _proved(self) -> Tensor:
+        """Whether something is proved of each."""
+        proofs, proved = self.audit.vulnerability.certified, torch.zeros(len(self.norms), dtype=torch.bool)
+        if proofs is not None:
+            proved[proofs.rows] = proofs.lower > 0
+        return proved
 
     @property
     def foremost(self) -> list[int]:

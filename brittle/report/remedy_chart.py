@@ -1,14 +1,14 @@
 """Radius against accuracy: where the network is now, where every remedy would bring it, and the way there."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from brittle.auditing import Audit
 from brittle.auditing.curve import CurvePoint
 from brittle.auditing.treatment import Treatment, best
-from brittle.report.numbers import number, share
+from brittle.report.numbers import number, share, times
 from brittle.report.svg import Axis, curve, left_axis, line, picture, tag, text
 
 WIDTH, HEIGHT = 640.0, 330.0
@@ -75,7 +75,7 @@ def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float
     radii = [end for place in places for end in (place.radius, *place.interval) if math.isfinite(end)]
     way = [point for each in tried for point in _points(each)]
     accuracies += [point.accuracy for point in way]
-    radii += [point.radius for point in way if math.isfinite(point.radius)]
+    radii += [point.radius for point in way]
     low, bottom, top = min(accuracies), min(radii), max(radii)
     floor = 0.0 if bottom < top / 2 else bottom - 0.25 * (top - bottom)
     return (
@@ -85,8 +85,16 @@ def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float
 
 
 def _points(remedy: Treatment) -> list[CurvePoint]:
-    """The networks that can be had on the way of a remedy that asks for more and more."""
-    return [] if remedy.curve is None else [point for point in remedy.curve.points if math.isfinite(point.radius)]
+    """The networks that can be had on the way of a remedy that asks for more and more.
+
+    They were attacked on some of the examples: their radii are brought to the median of all, so that the way begins
+    where the network is now.
+    """
+    if remedy.curve is None:
+        return []
+    first = remedy.curve.points[0].radius
+    scale = remedy.radius_before / first if first > 0 and math.isfinite(first) else 1.0
+    return [replace(point, radius=scale * point.radius) for point in remedy.curve.points if point.radius < math.inf]
 
 
 def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
@@ -107,7 +115,8 @@ def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
 
 def _told(remedy: Treatment, point: CurvePoint) -> str:
     asked = "" if point.kappa is None else f", κ = {number(point.kappa, 2)}"
-    return f"{remedy.name}{asked}: radius {number(point.radius, 3)} at {share(point.accuracy)}"
+    factor = f"{times(point.radius / remedy.radius_before)} on {remedy.curve.examples} examples" if remedy.curve else ""
+    return f"{remedy.name}{asked}: {factor}, at {share(point.accuracy)}"
 
 
 def _whiskers(place: Place, judges: int, across: Axis, up: Axis) -> Markup:

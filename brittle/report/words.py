@@ -7,7 +7,7 @@ from typing import Any
 from brittle.auditing import Audit
 from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.treatment import Treatment, best
-from brittle.auditing.verdict import little_is_left
+from brittle.auditing.verdict import little_help, little_is_left, not_afforded, not_alone
 from brittle.report.numbers import number, share, times
 
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
@@ -32,9 +32,10 @@ class Words:
         limit = audit.limit
         if limit is None or not math.isfinite(limit.share):
             return f"Changing a {self.kind} example by {self._size} fools this network half of the time."
-        rest = "; little is left to gain" if little_is_left(limit) else ""
+        rest = "; little is left to gain" if little_is_left(limit) and self.best is None else ""
+        given = "all" if limit.share >= 1 else share(limit.share, 0)
         return (
-            f"This network gives {share(limit.share, 0)} of the protection that its data allow: changing a {self.kind} "
+            f"This network gives {given} of the protection that its data allow: changing a {self.kind} "
             f"example by {self._size} fools it half of the time{rest}."
         )
 
@@ -53,12 +54,20 @@ class Words:
         allowed = (
             "100% is half the distance to the nearest example of another class, which in the median is "
             f"{number(limit.median, 3)}: between the two a boundary has to pass."
+            f"{' An example has more at the cost of its rival only.' if limit.share > 1 else ''}"
         )
         if limit.proved_share is None:
             return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
         if limit.share - limit.proved_share < SURE:
-            return f"All of the {share(limit.share, 0)} is proved. {allowed}"
-        return f"{share(limit.proved_share, 0)} is proved; up to {share(limit.share, 0)} is not ruled out. {allowed}"
+            return f"All of the {share(limit.share, 0)} is proved{self._of_those}. {allowed}"
+        rest = f"up to {share(limit.share, 0)} is not ruled out"
+        return f"{share(limit.proved_share, 0)} is proved{self._of_those}; {rest}. {allowed}"
+
+    @property
+    def _of_those(self) -> str:
+        """On which examples something is proved, where it is not all of them."""
+        proofs, count = self.audit.vulnerability.certified, len(self.audit.vulnerability.free.norms)
+        return f", on {len(proofs.rows)} of the {count} examples" if proofs and len(proofs.rows) < count else ""
 
     @property
     def how_far(self) -> str:
@@ -99,18 +108,20 @@ class Words:
         chosen = self.best
         if not self.audit.remedies:
             return "No remedy was tried."
+        dear = not_afforded(self.audit.remedies)
         if not tried:
-            return f"None of the {len(self.audit.remedies)} remedies could be applied; the reasons stand below."
+            return f"None of the remedies could be applied; the reasons stand below. {dear}".strip()
         if chosen is None:
-            could = f"None of the {len(tried)} remedies that could be applied"
-            return f"{could} enlarges the radius by much at the same accuracy."
+            return f"{little_help(tried)} {dear}".strip()
         proved = ""
         if chosen.proved_before is not None and chosen.proved_after is not None:
-            proved = f", proved from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
+            where = f" on {chosen.proved_examples} of them" if chosen.fewer_proved else ""
+            proved = f", proved{where} from {number(chosen.proved_before, 3)} to {number(chosen.proved_after, 3)},"
         return (
             f"{chosen.name} moves the median from {number(chosen.radius_before, 3)} to "
             f"{number(chosen.radius_after, 3)} ({times(chosen.factor)}){proved or ','} at a {chosen.judged_on} "
             f"accuracy of {share(chosen.accuracy_after)} (before {share(chosen.accuracy_before)})."
+            f"{not_alone(self.audit.remedies)}"
         )
 
     @property

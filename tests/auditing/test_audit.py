@@ -11,10 +11,13 @@ from torch import nn
 
 import brittle as bt
 from brittle.auditing.budget import Budget
+from brittle.auditing.explanation import without_off_subspace_weights
 from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Patient, Remedy, Signs
 from brittle.auditing.trained_on import RadiusTraining, TrainedOn
-from brittle.auditing.treatment import Before, Treatment, best
+from brittle.auditing.treatment import Before, Treatment, as_good, best
+from brittle.auditing.verdict import little_help, not_afforded, not_alone, written
+from brittle.auditing.vulnerability import Radii, in_reach
 from brittle.common.errors import InputError
 from brittle.margin import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
@@ -149,7 +152,7 @@ def treatment(name, radius, *proved):
     network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
     before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
     known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
-    proofs = {"proved_before": proved_before, "proved_after": proved_after}
+    proofs = {"proved_before": proved_before, "proved_after": proved_after, "proved_examples": len(proved)}
     return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
 
@@ -166,6 +169,56 @@ def test_the_best_remedy_is_judged_by_what_is_proved():
     assert best((loose,)) is None
     assert best((treatment("unproved", 2.0), tight)).name == "tight"
     assert best((treatment("nothing to compare", 2.0, 0.0, 0.5),)) is None
+
+
+def test_proofs_of_a_few_examples_are_no_match_for_proofs_of_all():
+    few = replace(treatment("few", 2.7, 0.5, 1.4), proved_examples=1)
+    every = treatment("all", 3.1, 0.8, 1.7)
+    assert few.proved_factor > every.proved_factor
+    assert best((few, every)).name == "all"
+
+
+def test_who_does_about_as_much_as_the_best_is_named():
+    tried = (treatment("strong", 3.0), treatment("near", 2.9), treatment("also", 2.95), treatment("mild", 1.4))
+    assert as_good(tried) == ["near", "also"]
+    assert not_alone(tried) == " near and also do about as much."
+    assert not_alone(tried[2:]) == ""
+    unproved = (treatment("proved", 1.4, 0.5, 0.9), treatment("attacked", 1.8, 0.5, 0.4))
+    assert not_alone(unproved) == " By attack alone attacked moves it farther (times 1.80)."
+    assert as_good(tried[:0]) == []
+
+
+def test_what_only_an_attack_says_is_said_to_be_that():
+    assert "None of the remedies" in little_help([treatment("mild", 1.01)])
+    told = little_help([treatment("mild", 1.2), treatment("loose", 3.0, 0.9, 0.8)])
+    assert told.startswith("loose moves the median radius from 1 to 3 by attack (times 3.00), but what is proved goes")
+    assert told.endswith("from 0.9 to 0.8: whether it helps is open.")
+
+
+def test_remedies_that_the_budget_does_not_pay_for_are_counted(trained):
+    network, data = trained
+    found = bt.audit(network, data, budget=0.2, examples=6, remedies=["weight-decay", "remove-off-subspace"])
+    dear, done = found.remedies
+    assert (dear.applied, dear.unaffordable) == (False, True)
+    assert "the budget affords" in dear.reason
+    assert (done.applied, done.unaffordable) == (True, False)
+    said = "For 1 of the 2 remedies this budget is too small: what they would do is not known."
+    assert not_afforded(found.remedies) == said
+    assert said in written(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], partial=False)
+    assert not_afforded((dear,)) in written(found.vulnerability, None, (dear,), [], partial=False)
+    assert not_afforded((done,)) == ""
+
+
+def test_what_lies_beyond_all_sizes_is_no_flip(trained):
+    """A projected first layer keeps the rounding of the weights that were removed."""
+    network, data = trained
+    radii = Radii.of(torch.tensor([1.0, 1e8, 1e13]), 3)
+    far = in_reach(radii, data)
+    assert far.norms.tolist() == [1.0, 1e8, math.inf]
+    basis = data.truth.basis
+    projected = without_off_subspace_weights(network, basis)
+    found = bt.audit(projected, data, budget=1.0, examples=6, remedies="none")
+    assert found.vulnerability.off.median == math.inf
 
 
 def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):

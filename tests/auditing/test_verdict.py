@@ -132,6 +132,7 @@ def test_where_little_is_left_one_direction_is_no_cause():
     assert "allow, half" in written(subject, allowed(0.85), (), [], partial=False)
     assert "Little is left to gain." in written(subject, allowed(0.85), (), [], partial=False)
     assert "Little is left" not in written(subject, allowed(0.7), (), [], partial=False)
+    assert "110% of half the distance" in written(subject, allowed(1.1), (), [], partial=False)
 
 
 def test_evidence_of_an_example_by_hand():

@@ -324,7 +324,7 @@ def test_a_point_of_the_curve_can_be_chosen(audited, opened, tmp_path):
     """The command of the point that was chosen goes back to its κ."""
     points = [
         CurvePoint("before", None, 1.0, 0.8, 0.4),
-        *(CurvePoint("way", k, 1 - k / 20, 0.8 + k, 0.5) for k in (0.25, 0.5)),
+        *(CurvePoint("way", k, 1 - k / 20, 0.8 + 2 * k, 0.5) for k in (0.25, 0.5)),
     ]
     found = audited[0]
     curved = replace(found.remedies[0], curve=Curve(20, 0.25, (*points, CurvePoint("after", 0.25, 0.99, 1.1, 0.6))))
@@ -337,5 +337,5 @@ def test_a_point_of_the_curve_can_be_chosen(audited, opened, tmp_path):
     assert len(texts(tab, ".wide svg .course.shown circle")) == 2
     tab.evaluate("document.querySelectorAll('.wide circle.way')[1].dispatchEvent(new Event('click'))")
     assert texts(tab, "#choice code")[0].endswith(f"--remedy {curved.name} --out hard.npz --kappa 0.5")
-    assert texts(tab, "#choice p") == [f"{curved.name}, κ = 0.5: radius 1.3 at 97.5%"]
+    assert texts(tab, "#choice p") == [f"{curved.name}, κ = 0.5: ×2.25 on 20 examples, at 97.5%"]
     assert tab.complaints() == []

@@ -14,7 +14,7 @@ function view(one, place) {
   const features = find(".features", place);
   features.hidden = picture !== undefined || !examples.moved[one.row].length;
   const slice = path === undefined ? null : sliceOf(one);
-  find(".slice", place).replaceChildren(...(slice ? [slice.chart, element("figcaption", {}, "A plane through it. Blue: right. Orange: wrong. The circle is proved free of orange.")] : []));
+  find(".slice", place).replaceChildren(...(slice ? [slice.chart, element("figcaption", {}, `A plane through it. Blue: right. Orange: wrong. ${one.lower > 0 ? "The circle is proved free of orange." : "Nothing is proved of this one."}`)] : []));
   find(".slide", place).hidden = path === undefined;
   const show = () => {
     const t = slider.value / STEPS * examples.paths.reach;
