@@ -182,8 +182,9 @@ class Generation:
         worst = torch.nonzero(missed)[:, 0]
         worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
         shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
-        chosen = state.chosen.index_fill(0, worst, True)
-        return replace(state, chosen=chosen, columns=state.columns.joined(shown))
+        alone = torch.zeros(len(worst), len(q), dtype=torch.float64).scatter_(1, worst[:, None], 1.0)
+        columns = self._kept(state.columns, solved).joined(Columns(self.examples.y[worst], alone)).joined(shown)
+        return replace(state, chosen=state.chosen.index_fill(0, worst, True), columns=columns)
 
     def _cheap(self, state: State, sides: list[Side]) -> Columns:
         """Patterns that gain more than 1, found without a proof."""
@@ -200,14 +201,20 @@ class Generation:
         return found
 
     def _proved(self, state: State, lam: Array, trees: tuple[Tree, ...]) -> tuple[State, Columns]:
-        """A few nodes of either tree, then all of them; or the patterns that they find."""
+        """A few nodes of either tree, then of whichever is the higher one until both are closed or patterns are found."""
+        dual, tired = Dual(lam, trees), False
+
+        def over(tree: Tree, nodes: int) -> bool:
+            nonlocal tired
+            tired = tired or self._tired(state, dual, tree)
+            return tired or tree.nodes >= nodes
+
         for tree in trees:
-            tree.run(lambda each: each.nodes >= PROBE or self._tired(state, Dual(lam, trees), each))
-        if not any(tree.gains for tree in trees):
-            for tree in sorted(trees, key=lambda each: -each.bound):
-                tree.run(lambda each: self._tired(state, Dual(lam, trees), each))
-                if tree.gains:
-                    break
+            tree.run(lambda each: over(each, PROBE))
+        while not tired and not any(tree.gains for tree in trees) and any(tree.left for tree in trees):
+            highest = max((tree for tree in trees if tree.left), key=lambda each: each.bound)
+            until = highest.nodes + PROBE
+            highest.run(lambda each: over(each, until))
         first, second = (self._extended(tree.side, tree.patterns()) for tree in trees)
         return self._proved_by(state, Dual(lam, trees)), first.joined(second)
 

@@ -16,6 +16,7 @@ from brittle.margin.any_width.side import Side
 
 CLIMB = 4  # patterns in a row from each open node's own
 AFTER = 15  # nodes that are still looked at when a pattern above the threshold has been found
+NEAR, MOST_NEAR = 0.005, 30  # patterns that gain so little less than 1 are shown too: the next multipliers go there
 
 
 class Source(NamedTuple):
@@ -63,6 +64,7 @@ class Tree:
     open: list[tuple[float, int, Leaf]]
     stuck: list[Leaf]
     gains: dict[bytes, float]
+    near: dict[bytes, float]
     nodes: int = 0
     size: int = 0
 
@@ -75,7 +77,7 @@ class Tree:
     def of(cls, side: Side, threshold: float, leaves: tuple[Leaf, ...] = ()) -> "Tree":
         """Before any work, or with the leaves that earlier work left at the same multipliers."""
         known = leaves or (_root(side),)
-        tree = cls(side, threshold, [leaf for leaf in known if leaf.bound <= threshold], [], [], {})
+        tree = cls(side, threshold, [leaf for leaf in known if leaf.bound <= threshold], [], [], {}, {})
         for leaf in known:
             if leaf.bound > threshold:
                 tree._push(leaf)
@@ -96,8 +98,9 @@ class Tree:
         return itertools.chain(self.closed, self.stuck, (leaf for _, _, leaf in self.open))
 
     def patterns(self) -> list[Array]:
-        """Those that gain more than the threshold, the best first."""
+        """Those that gain more than the threshold, the best first, and if there are any those that nearly do."""
         ordered = sorted(self.gains, key=lambda pattern: -self.gains[pattern])
+        ordered += sorted(self.near, key=lambda pattern: -self.near[pattern])[: MOST_NEAR if ordered else 0]
         return [np.frombuffer(each, dtype=np.float64) for each in ordered]
 
     def run(self, stop: Callable[["Tree"], bool]) -> None:
@@ -174,6 +177,8 @@ class Tree:
         square, pattern = self.side.climb(pattern, CLIMB)
         if square > self.threshold:
             self._found(pattern, square)
+        elif square > (1 - NEAR) ** 2 * self.threshold:
+            self.near[pattern.tobytes()] = square
 
     def _found(self, pattern: Array, square: float) -> None:
         self.gains[pattern.tobytes()] = square
