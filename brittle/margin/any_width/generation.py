@@ -25,7 +25,7 @@ SIGNS = (1, -1)
 COARSE, FINE = 1e-5, 1e-9  # gaps of the masters
 ENTERING = 15  # cheap patterns of either sign that enter in a round
 CHEAP = 400  # random patterns that are tried
-PROBE = 25  # nodes of either tree before the first one is searched to its end
+PROBE = 25  # nodes of either tree to begin with, and then in turns of the higher one
 SLACK, TIGHT_SLACK, MANY = 0.02, 0.005, 300  # columns stay whose length is within this of 1; fewer where there are many
 LIVE = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # neurons below this share of the largest are left out
 LOSS = 0.05  # of the gap, for the sake of fewer neurons
@@ -201,20 +201,24 @@ class Generation:
         return found
 
     def _proved(self, state: State, lam: Array, trees: tuple[Tree, ...]) -> tuple[State, Columns]:
-        """A few nodes of either tree, then of whichever is the higher one until both are closed or patterns are found."""
+        """A few nodes of either tree, then of whichever is higher until both are closed or patterns are found."""
         dual, tired = Dual(lam, trees), False
 
-        def over(tree: Tree, nodes: int) -> bool:
-            nonlocal tired
-            tired = tired or self._tired(state, dual, tree)
-            return tired or tree.nodes >= nodes
+        def some_nodes(tree: Tree) -> None:
+            """Either root is solved in any case; where a pattern gains, the tree itself knows when to stop."""
+            until = tree.nodes + PROBE
+
+            def over(tree: Tree) -> bool:
+                nonlocal tired
+                tired = self._tired(state, dual, tree) or tired
+                return tree.nodes > 0 and (tired or (tree.nodes >= until and not tree.gains))
+
+            tree.run(over)
 
         for tree in trees:
-            tree.run(lambda each: over(each, PROBE))
+            some_nodes(tree)
         while not tired and not any(tree.gains for tree in trees) and any(tree.left for tree in trees):
-            highest = max((tree for tree in trees if tree.left), key=lambda each: each.bound)
-            until = highest.nodes + PROBE
-            highest.run(lambda each: over(each, until))
+            some_nodes(max((tree for tree in trees if tree.left), key=lambda each: each.bound))
         first, second = (self._extended(tree.side, tree.patterns()) for tree in trees)
         return self._proved_by(state, Dual(lam, trees)), first.joined(second)
 

@@ -15,8 +15,7 @@ from brittle.margin.any_width.relaxation import Relaxation
 from brittle.margin.any_width.side import Side
 
 CLIMB = 4  # patterns in a row from each open node's own
-AFTER = 15  # nodes that are still looked at when a pattern above the threshold has been found
-NEAR, MOST_NEAR = 0.005, 30  # patterns that gain so little less than 1 are shown too: the next multipliers go there
+AFTER, AFTER_SHARE = 15, 0.2  # nodes still looked at when a pattern gains enough: at least, and of those before it
 
 
 class Source(NamedTuple):
@@ -64,20 +63,19 @@ class Tree:
     open: list[tuple[float, int, Leaf]]
     stuck: list[Leaf]
     gains: dict[bytes, float]
-    near: dict[bytes, float]
     nodes: int = 0
     size: int = 0
 
     def __post_init__(self) -> None:
         self._order = itertools.count(len(self.open))
         self._tried, self._sources = set[bytes](), set[int]()
-        self._first: int | None = None
+        self._last: float = np.inf
 
     @classmethod
     def of(cls, side: Side, threshold: float, leaves: tuple[Leaf, ...] = ()) -> "Tree":
         """Before any work, or with the leaves that earlier work left at the same multipliers."""
         known = leaves or (_root(side),)
-        tree = cls(side, threshold, [leaf for leaf in known if leaf.bound <= threshold], [], [], {}, {})
+        tree = cls(side, threshold, [leaf for leaf in known if leaf.bound <= threshold], [], [], {})
         for leaf in known:
             if leaf.bound > threshold:
                 tree._push(leaf)
@@ -98,15 +96,14 @@ class Tree:
         return itertools.chain(self.closed, self.stuck, (leaf for _, _, leaf in self.open))
 
     def patterns(self) -> list[Array]:
-        """Those that gain more than the threshold, the best first, and if there are any those that nearly do."""
+        """Those that gain more than the threshold, the best first."""
         ordered = sorted(self.gains, key=lambda pattern: -self.gains[pattern])
-        ordered += sorted(self.near, key=lambda pattern: -self.near[pattern])[: MOST_NEAR if ordered else 0]
         return [np.frombuffer(each, dtype=np.float64) for each in ordered]
 
     def run(self, stop: Callable[["Tree"], bool]) -> None:
         """Open nodes, the highest bound first, until none is left, `stop` says so or patterns have been found."""
         while self.open and not stop(self):
-            if self._first is not None and self.nodes >= self._first + AFTER:
+            if self.nodes >= self._last:
                 break
             self._node(heapq.heappop(self.open)[2])
 
@@ -177,13 +174,10 @@ class Tree:
         square, pattern = self.side.climb(pattern, CLIMB)
         if square > self.threshold:
             self._found(pattern, square)
-        elif square > (1 - NEAR) ** 2 * self.threshold:
-            self.near[pattern.tobytes()] = square
 
     def _found(self, pattern: Array, square: float) -> None:
         self.gains[pattern.tobytes()] = square
-        if self._first is None:
-            self._first = self.nodes
+        self._last = min(self._last, self.nodes + max(AFTER, AFTER_SHARE * self.nodes))
 
     def _settled(self, leaf: Leaf, source: Source, excluded: dict[int, Exclusion]) -> Leaf:
         """Each excluded sign is a leaf of its own, below the threshold; what is left has the other signs."""
