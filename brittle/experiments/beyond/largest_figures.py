@@ -90,7 +90,7 @@ class LargestMargins(OfTheLargest):
         return Picture(
             [
                 Chart("", "examples $n$", "$\\gamma_{KKT}/\\gamma^*$", shares, x_scale="log"),
-                Chart("", "examples $n$", "neurons", neurons, x_scale="log", y_scale="log"),
+                Chart("", "examples $n$", "neurons", neurons, x_scale="log"),
             ]
         )
 
