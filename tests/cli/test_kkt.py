@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 
@@ -131,6 +132,43 @@ def test_mistakes_end_in_one_line(files, capsys, arguments, line):
     assert seen.out == ""
     assert seen.err.count("\n") == 1
     assert line in seen.err
+
+
+def written(name, X, y):
+    """A data file as somebody may have it, unchecked."""
+    np.savez(name, X=np.array(X, dtype=np.float64), y=np.array(y, dtype=np.float64))
+    return ["kkt", "--data", name, "--largest"]
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "line"),
+    [
+        ([[1, 2], [0, 1], [1, 2]], [1, -1, -1], "examples 0 and 2 are equal and carry the labels 1 and -1"),
+        ([[1, float("nan")], [0, 1]], [1, -1], "holds NaN or infinity in 1 of 2 rows"),
+        ([[1, 2], [0, 1], [2, 2]], [0, 1, 2], "class numbers"),
+    ],
+)
+def test_data_without_a_largest_margin_end_in_one_line(files, capsys, X, y, line):
+    assert main(written("bad.npz", X, y)) == 2
+    seen = capsys.readouterr()
+    assert (seen.out, seen.err.count("\n")) == ("", 1)
+    assert line in seen.err
+
+
+def test_one_class_and_one_example_have_a_largest_margin(files, capsys):
+    """One neuron along the sum of what must be reached: γ* = ‖(x, 1)‖/2 of a single example."""
+    for X, y in (([[3.0, 4.0]], [1]), ([[3.0, 4.0], [3.0, 4.0]], [-1, -1])):
+        assert main([*written("few.npz", X, y), "--json", "-"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["normalised_margin"] == pytest.approx(26**0.5 / 2, rel=1e-6)
+        assert found["proved_gap"] <= 1e-6
+
+
+def test_an_output_bias_has_no_largest_margin(files, capsys):
+    network = load_network("net.npz")
+    save_network(TwoLayer(network.W, network.b, network.v, c=torch.tensor(0.5, dtype=torch.float64)), "biased.npz")
+    assert main(["kkt", "biased.npz", "--data", "data.npz", "--largest"]) == 2
+    assert "output bias 0.5" in capsys.readouterr().err
 
 
 def test_deep_networks_and_several_classes_are_measured(files, capsys):

@@ -58,7 +58,7 @@ def curved(G: Array, y: Array, nu: float) -> Curved | None:
 
 def _at(L: Array, y: Array, b: Array, square: float, nu: float) -> Curved:
     """What there is to know at curvatures y, whose diag(y) - Q = LLᵀ."""
-    inverse = np.tril(dpotri(L, lower=1)[0])
+    inverse = dpotri(L, lower=1)[0]  # its upper triangle is that of L: zero
     S = inverse + inverse.T
     S.flat[:: len(y) + 1] *= 0.5
     v = S @ b
@@ -69,7 +69,7 @@ def _at(L: Array, y: Array, b: Array, square: float, nu: float) -> Curved:
 def _factor(Q: Array, y: Array) -> Array | None:
     A = -Q
     A.flat[:: len(y) + 1] += y
-    L, info = dpotrf(A.T, lower=1, clean=0, overwrite_a=1)
+    L, info = dpotrf(A.T, lower=1, clean=1, overwrite_a=1)
     return L if info == 0 else None
 
 

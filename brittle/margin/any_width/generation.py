@@ -25,7 +25,7 @@ SIGNS = (1, -1)
 COARSE, FINE = 1e-5, 1e-9  # gaps of the masters
 ENTERING = 15  # cheap patterns of either sign that enter in a round
 CHEAP = 400  # random patterns that are tried
-PROBE = 25  # nodes of either tree before the first one is searched to its end
+PROBE = 25  # nodes of either tree to begin with, and then in turns of the higher one
 SLACK, TIGHT_SLACK, MANY = 0.02, 0.005, 300  # columns stay whose length is within this of 1; fewer where there are many
 LIVE = (0.0, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)  # neurons below this share of the largest are left out
 LOSS = 0.05  # of the gap, for the sake of fewer neurons
@@ -182,8 +182,9 @@ class Generation:
         worst = torch.nonzero(missed)[:, 0]
         worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
         shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
-        chosen = state.chosen.index_fill(0, worst, True)
-        return replace(state, chosen=chosen, columns=state.columns.joined(shown))
+        alone = torch.zeros(len(worst), len(q), dtype=torch.float64).scatter_(1, worst[:, None], 1.0)
+        columns = self._kept(state.columns, solved).joined(Columns(self.examples.y[worst], alone)).joined(shown)
+        return replace(state, chosen=state.chosen.index_fill(0, worst, True), columns=columns)
 
     def _cheap(self, state: State, sides: list[Side]) -> Columns:
         """Patterns that gain more than 1, found without a proof."""
@@ -200,14 +201,24 @@ class Generation:
         return found
 
     def _proved(self, state: State, lam: Array, trees: tuple[Tree, ...]) -> tuple[State, Columns]:
-        """A few nodes of either tree, then all of them; or the patterns that they find."""
+        """A few nodes of either tree, then of whichever is higher until both are closed or patterns are found."""
+        dual, tired = Dual(lam, trees), False
+
+        def some_nodes(tree: Tree) -> None:
+            """Either root is solved in any case; where a pattern gains, the tree itself knows when to stop."""
+            until = tree.nodes + PROBE
+
+            def over(tree: Tree) -> bool:
+                nonlocal tired
+                tired = self._tired(state, dual, tree) or tired
+                return tree.nodes > 0 and (tired or (tree.nodes >= until and not tree.gains))
+
+            tree.run(over)
+
         for tree in trees:
-            tree.run(lambda each: each.nodes >= PROBE or self._tired(state, Dual(lam, trees), each))
-        if not any(tree.gains for tree in trees):
-            for tree in sorted(trees, key=lambda each: -each.bound):
-                tree.run(lambda each: self._tired(state, Dual(lam, trees), each))
-                if tree.gains:
-                    break
+            some_nodes(tree)
+        while not tired and not any(tree.gains for tree in trees) and any(tree.left for tree in trees):
+            some_nodes(max((tree for tree in trees if tree.left), key=lambda each: each.bound))
         first, second = (self._extended(tree.side, tree.patterns()) for tree in trees)
         return self._proved_by(state, Dual(lam, trees)), first.joined(second)
 

@@ -15,7 +15,7 @@ from brittle.margin.any_width.relaxation import Relaxation
 from brittle.margin.any_width.side import Side
 
 CLIMB = 4  # patterns in a row from each open node's own
-AFTER = 15  # nodes that are still looked at when a pattern above the threshold has been found
+AFTER, AFTER_SHARE = 15, 0.2  # nodes still looked at when a pattern gains enough: at least, and of those before it
 
 
 class Source(NamedTuple):
@@ -69,7 +69,7 @@ class Tree:
     def __post_init__(self) -> None:
         self._order = itertools.count(len(self.open))
         self._tried, self._sources = set[bytes](), set[int]()
-        self._first: int | None = None
+        self._last: float = np.inf
 
     @classmethod
     def of(cls, side: Side, threshold: float, leaves: tuple[Leaf, ...] = ()) -> "Tree":
@@ -103,7 +103,7 @@ class Tree:
     def run(self, stop: Callable[["Tree"], bool]) -> None:
         """Open nodes, the highest bound first, until none is left, `stop` says so or patterns have been found."""
         while self.open and not stop(self):
-            if self._first is not None and self.nodes >= self._first + AFTER:
+            if self.nodes >= self._last:
                 break
             self._node(heapq.heappop(self.open)[2])
 
@@ -177,8 +177,7 @@ class Tree:
 
     def _found(self, pattern: Array, square: float) -> None:
         self.gains[pattern.tobytes()] = square
-        if self._first is None:
-            self._first = self.nodes
+        self._last = min(self._last, self.nodes + max(AFTER, AFTER_SHARE * self.nodes))
 
     def _settled(self, leaf: Leaf, source: Source, excluded: dict[int, Exclusion]) -> Leaf:
         """Each excluded sign is a leaf of its own, below the threshold; what is left has the other signs."""
