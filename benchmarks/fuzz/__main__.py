@@ -1,8 +1,8 @@
 """No attack, no enumeration and no rational arithmetic may land below a certificate: random networks by the thousand.
 
-python -m benchmarks.fuzz [CASES] [SEED] [--preset two-minutes|weekly] [--keep DIR] [--only PART] [--json FILE]; a case
-is one network with one example. Chunks that are kept in the folder are not done again, unless the code of certificates
-has changed. JOBS processes. Exit code 1 on any violation.
+python -m benchmarks.fuzz [CASES] [SEED] [--preset two-minutes|weekly|million] [--keep DIR] [--only PART] [--json FILE]
+where a case is one network with one example. Chunks that are kept in the folder are not done again, unless the code of
+certificates has changed: a larger run goes on where a smaller one ended. JOBS processes. Exit code 1 on any violation.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from benchmarks.fuzz.ordinary import METHODS, Tally
 from benchmarks.fuzz.run import run
 from brittle.common.files import write_json
 
-PRESETS = {"two-minutes": 4_000, "weekly": 100_000}
+PRESETS = {"two-minutes": 4_000, "weekly": 100_000, "million": 1_000_000}
 
 
 def main() -> int:
