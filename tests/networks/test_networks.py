@@ -1,5 +1,7 @@
 """Every kind of network: margins and input gradients against autograd and finite differences, and its refusals."""
 
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
