@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from itertools import chain
 from typing import Any, Self
 
 import torch
@@ -180,12 +179,13 @@ def joined(parts: Iterable[Tensor], rows: int) -> Tensor:
     Each is copied to its place before the next is computed: one that is kept lies behind the working memory of its
     computation, so that the allocator could not use that again, and memory would grow with the number of parts.
     """
-    parts = iter(parts)
-    first = next(parts)
-    if first.requires_grad:
-        return torch.cat([first, *parts])
-    whole, filled = first.new_empty((rows, *first.shape[1:])), 0
-    for part in chain((first,), parts):
+    rest = iter(parts)
+    part = next(rest)
+    if part.requires_grad:
+        return torch.cat([part, *rest])
+    whole, filled = part.new_empty((rows, *part.shape[1:])), len(part)
+    whole[:filled] = part
+    for part in rest:
         whole[filled : filled + len(part)] = part
         filled += len(part)
     return whole
