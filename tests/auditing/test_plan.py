@@ -178,6 +178,23 @@ def test_certificates_close_what_their_work_pays_for(subject):
     assert 0 < rich.spent <= 6.0 + Costs.of(network).branch()
 
 
+def test_examples_that_are_wrong_cost_a_proof_nothing(subject):
+    network, data = subject
+    y = torch.where(torch.arange(8) % 2 == 0, 1.0, -1.0) * network.predict(data.X[:8])
+    half = Data(data.X[:8], y)
+    flips = bt.attacks.MinimumNorm().run(network, half).perturbations
+    budget = Budget(Costs.of(network).dual() * 3.1 / 0.8)
+    (found,) = certify([Subject(network, flips)], half, budget)
+    assert len(found.rows) == 6
+    assert found.status.count("error") == 3
+
+
+def test_wide_inputs_cost_the_dual_bound_one_product():
+    rng = torch.Generator().manual_seed(0)
+    narrow, wide = (Costs.of(PyTorch().draw_deep(dim, (500,), rng, outputs=10)).dual() for dim in (1000, 3000))
+    assert wide - narrow == pytest.approx(2 * 500**2 * 2000 / 2e10)
+
+
 def test_both_proofs_and_attacks_are_compared_before_and_after(subject):
     found = bt.audit(*subject, budget=4.0, examples=10, remedies=("remove-off-subspace",))
     weak, treatment = found.vulnerability, found.remedies[0]
