@@ -91,6 +91,13 @@ def test_the_audit_is_the_same_whoever_does_its_pieces(subject, tmp_path, monkey
     assert engine.done == len(list(tmp_path.iterdir())) > 10  # the second time nothing was left to do
 
 
+@pytest.mark.parametrize(("budget", "remedies"), [(0.5, "none"), (3.0, REMEDIES)])
+def test_the_budget_is_spent_where_there_is_work_left(budget, remedies, subject):
+    found = bt.audit(*subject, budget=budget, remedies=remedies)
+    assert 0.8 * budget <= found.work <= 1.2 * budget
+    assert not found.partial
+
+
 def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
     few, many = (bt.audit(*subject, budget=budget, examples=12, remedies=REMEDIES) for budget in (1.0, 3.0))
     assert any(before.applied for before in few.remedies)
