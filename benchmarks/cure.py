@@ -29,7 +29,7 @@ from brittle.training.guarded import Guarded
 
 Made = tuple[Network, Data]
 MOST = 60  # examples of a set that are certified or attacked
-KAPPAS = (0.5, 0.7, 0.9)
+KAPPAS = (0.15, 0.3, 0.5, 0.7, 0.9)
 METHODS: dict[str, Sequence[Guarded]] = {
     "maximum-radius": (MaximumRadius(),),
     "PGD": tuple(LimitedPGD(target=kappa, inner_steps=5) for kappa in KAPPAS),

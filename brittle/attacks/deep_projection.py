@@ -81,9 +81,7 @@ class _Region:
         bound = 0.0
         for _ in range(ROUNDS):
             delta, bound = least_distance(walls, heights)
-            if delta is None:
-                return None, torch.inf
-            if bound >= least:
+            if delta is None or bound >= least:
                 return None, bound
             violated = self._violated(torch.from_numpy(delta))
             if not violated:

@@ -15,9 +15,10 @@ ITERATIONS = 30  # per inequality, ten times scipy's own limit
 
 
 class LeastDistance(NamedTuple):
-    """point (d,): the shortest δ, or None where there is none; `lower`: what ‖δ‖ is at least.
+    """point (d,): the shortest δ, None where none is found; `lower`: what ‖δ‖ is at least, infinite if none is there.
 
-    `lower` = h·ν/‖Aᵀν‖ holds for any ν ≥ 0, and so does not depend on the accuracy of the least squares.
+    `lower` = h·ν/‖Aᵀν‖ holds for any ν ≥ 0, and so does not depend on the accuracy of the least squares. Where numbers
+    overflow nothing is found, and `lower` is 0.
 
     Examples:
         >>> import numpy as np
@@ -32,8 +33,8 @@ class LeastDistance(NamedTuple):
 
     @property
     def distance(self) -> float:
-        """‖δ‖, infinite where there is none."""
-        return float("inf") if self.point is None else float(np.linalg.norm(self.point))
+        """‖δ‖, infinite where there is none; 0, which claims nothing, where numbers overflow."""
+        return self.lower if self.point is None else float(np.linalg.norm(self.point))
 
 
 def least_distance(A: Floats, h: Floats) -> LeastDistance:
@@ -48,9 +49,12 @@ def least_distance(A: Floats, h: Floats) -> LeastDistance:
         >>> least_distance(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0])).point is None
         True
     """
-    lengths = np.linalg.norm(A, axis=1)
-    lengths[lengths == 0] = 1.0
-    A, h = A / lengths[:, None], h / lengths
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(A, axis=1)
+        lengths[lengths == 0] = 1.0
+        A, h = A / lengths[:, None], h / lengths
+    if not all(np.isfinite(each).all() for each in (lengths, A, h)):
+        return LeastDistance(None, 0.0)
     scale = h.max(initial=0.0)
     if scale <= 0:
         return LeastDistance(np.zeros(A.shape[1]), 0.0)

@@ -74,3 +74,10 @@ def test_many_parallel_half_spaces_are_no_obstacle():
     nearest = least_distance(A, np.ones(120))
     assert nearest.lower == pytest.approx(nearest.distance, rel=1e-6)
     assert (A @ nearest.point >= 1 - 1e-6).all()
+
+
+@pytest.mark.parametrize(("A", "h"), [([[np.nan, 1.0]], [1.0]), ([[1e-140]], [1e200]), ([[1e200], [-1.0]], [1.0, 1.0])])
+def test_nothing_is_claimed_where_numbers_overflow(A, h):
+    nearest = least_distance(np.array(A), np.array(h))
+    assert nearest.point is None
+    assert nearest.lower == nearest.distance == 0
