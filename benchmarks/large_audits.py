@@ -1,8 +1,9 @@
 """Audits of a whole data set: wall clock, processor seconds, peak memory, and what was reached.
 
 BRITTLE_DATA=... python -m benchmarks.large_audits [--budget S] [--folder DIR] [--only WORD] [--epochs N]; trains a
-dense and a convolutional network on all training images of CIFAR-10 with fixed seeds, by PyTorch alone, saves them as
-a user would, and runs `brittle audit` on each in a process of its own. Networks and data are kept in the folder.
+dense and a convolutional network on all training images of CIFAR-10, and of MNIST, with fixed seeds, by PyTorch alone,
+saves them as a user would, and runs `brittle audit` on each in a process of its own. Networks and data are kept in the
+folder.
 """
 
 import argparse
@@ -21,34 +22,58 @@ from typing import Any
 import torch
 from torch import nn
 
-from brittle.settings import Cifar10, Data, save_data
+from brittle.settings import Cifar10, Data, Mnist, save_data
 
 BATCH, RATE = 128, 1e-3
 
 
-def mlp() -> nn.Module:
-    return nn.Sequential(nn.Flatten(), nn.Linear(3072, 512), nn.ReLU(), nn.Linear(512, 10))
+def mlp(pixels: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(pixels, 512), nn.ReLU(), nn.Linear(512, 10))
 
 
-def cnn() -> nn.Module:
-    convolutions = (nn.Conv2d(3, 16, 4, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 4, 2, 1), nn.ReLU())
-    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(2048, 100), nn.ReLU(), nn.Linear(100, 10))
+def cnn(channels: int, side: int) -> nn.Module:
+    convolutions = (nn.Conv2d(channels, 16, 4, 2, 1), nn.ReLU(), nn.Conv2d(16, 32, 4, 2, 1), nn.ReLU())
+    width = 32 * (side // 4) ** 2
+    return nn.Sequential(*convolutions, nn.Flatten(), nn.Linear(width, 100), nn.ReLU(), nn.Linear(100, 10))
 
 
-NETWORKS: dict[str, Callable[[], nn.Module]] = {"3072-512-10": mlp, "CNN": cnn}
+@dataclass(frozen=True)
+class Case:
+    """A network for pictures of this shape, and where they come from."""
+
+    make: Callable[[], nn.Module]
+    images: Cifar10 | Mnist
+    shape: tuple[int, int, int]
+
+    def trained(self, data: Data, epochs: int) -> nn.Module:
+        """By Adam on the cross entropy, in single precision."""
+        torch.manual_seed(0)
+        network, X = self.make(), data.X.float().reshape(-1, *self.shape)
+        adam = torch.optim.Adam(network.parameters(), RATE)
+        for _ in range(epochs):
+            for rows in torch.split(torch.randperm(len(X)), BATCH):
+                adam.zero_grad()
+                nn.functional.cross_entropy(network(X[rows]), data.y[rows]).backward()  # type: ignore[no-untyped-call]
+                adam.step()
+        return network
+
+    def prepare(self, model: Path, file: Path, epochs: int) -> None:
+        """The network and its data as files, where they are not there yet."""
+        if file.exists() and model.exists():
+            return
+        data = self.images.load()
+        if not file.exists():
+            save_data(data, file)
+        scripted = torch.jit.trace(self.trained(data, epochs), torch.zeros(2, *self.shape))  # type: ignore[no-untyped-call]
+        scripted.save(str(model))
 
 
-def trained(make: Callable[[], nn.Module], data: Data, epochs: int) -> nn.Module:
-    """By Adam on the cross entropy, in single precision."""
-    torch.manual_seed(0)
-    network, X = make(), data.X.float().reshape(-1, 3, 32, 32)
-    adam = torch.optim.Adam(network.parameters(), RATE)
-    for _ in range(epochs):
-        for rows in torch.split(torch.randperm(len(X)), BATCH):
-            adam.zero_grad()
-            nn.functional.cross_entropy(network(X[rows]), data.y[rows]).backward()  # type: ignore[no-untyped-call]
-            adam.step()
-    return network
+CASES = {
+    "3072-512-10": Case(lambda: mlp(3072), Cifar10(), (3, 32, 32)),
+    "CNN": Case(lambda: cnn(3, 32), Cifar10(), (3, 32, 32)),
+    "784-512-10": Case(lambda: mlp(784), Mnist(), (1, 28, 28)),
+    "MNIST CNN": Case(lambda: cnn(1, 28), Mnist(), (1, 28, 28)),
+}
 
 
 @dataclass(frozen=True)
@@ -62,9 +87,9 @@ class Spent:
     found: dict[str, Any]
 
 
-def audited(model: Path, data: Path, budget: float, folder: Path) -> Spent:
-    out, begun = folder / f"{model.stem}.json", time.perf_counter()
-    options = ["--budget", str(budget), "--shape", "3,32,32", "--json", str(out)]
+def audited(model: Path, data: Path, budget: float, shape: tuple[int, ...]) -> Spent:
+    out, begun = model.with_suffix(".json"), time.perf_counter()
+    options = ["--budget", str(budget), "--shape", ",".join(map(str, shape)), "--json", str(out)]
     command = [sys.executable, "-m", "brittle", "audit", str(model), "--data", str(data), *options]
     child = subprocess.Popen(command)
     _, code, usage = os.wait4(child.pid, 0)
@@ -105,24 +130,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder: Path = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        models = {name: folder / f"{name}.pt" for name in NETWORKS if options.only in name}
-        _prepare(models, folder / "cifar10.npz", options.epochs)
         print("| network | wall clock, s | user + system, s | peak, GB | attacked | certified | remedies | cut short |")
         print("|---|---|---|---|---|---|---|---|")
-        for name, model in models.items():
-            print(row(name, audited(model, folder / "cifar10.npz", options.budget, folder)), flush=True)
-
-
-def _prepare(models: dict[str, Path], file: Path, epochs: int) -> None:
-    if file.exists() and all(model.exists() for model in models.values()):
-        return
-    data = Cifar10().load()
-    if not file.exists():
-        save_data(data, file)
-    for name, model in models.items():
-        network = trained(NETWORKS[name], data, epochs)
-        scripted = torch.jit.trace(network, torch.zeros(2, 3, 32, 32))  # type: ignore[no-untyped-call]
-        scripted.save(str(model))
+        for name, case in CASES.items():
+            if options.only in name:
+                model, file = folder / f"{name}.pt", folder / f"{case.images.name}.npz"
+                case.prepare(model, file, options.epochs)
+                print(row(name, audited(model, file, options.budget, case.shape)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,23 +1,25 @@
 """What every attack is: a part that proposes perturbations, and an entry that measures them itself."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import torch
 from torch import Generator, Tensor
 
+from brittle.attacks.joined import joined, without_vectors
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require
 from brittle.common.parts import check_fields
-from brittle.common.progress import Watch, silent
+from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.geometry import unit_rows
 from brittle.networks import Network
 from brittle.settings import Data
 
 Bounds = tuple[float, float]
+AT_ONCE = 2**22  # numbers in the examples that are attacked together, unless all have to be
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +166,13 @@ class Attack(ABC, Generic[Outcome]):
         bounds: Bounds | None = None,
         rng: Generator | None = None,
         watch: Watch = silent,
+        vectors: bool = True,
     ) -> Outcome:
         """Attack every example; sizes are in input units, `bounds` (lowest, highest) is a box for x + δ.
 
-        Modules and classifiers of scikit-learn are read as networks, pairs (X, y) and data loaders as data.
+        Modules and classifiers of scikit-learn are read as networks, pairs (X, y) and data loaders as data. Where the
+        examples are many, `vectors` False keeps the norms without what takes as much room as the data: perturbations,
+        direction and raw are (0, dim) then.
         """
         known, data = subject(network, data)
         known = known.to(torch.float64)
@@ -175,7 +180,26 @@ class Attack(ABC, Generic[Outcome]):
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
         with torch.no_grad():
-            return self._judged(target, self.propose(target))
+            return self._in_parts(target, vectors)
+
+    def _in_parts(self, target: Target, vectors: bool) -> Outcome:
+        """Many examples some after others, so that the working memory does not grow with them."""
+
+        def found(part: Target) -> Outcome:
+            result = self._judged(part, self.propose(part))
+            return result if vectors else without_vectors(result)
+
+        data, count = target.data, len(target.X)
+        rows = count if self.joint else max(1, AT_ONCE // data.columns)
+        if count <= rows:
+            return found(target)
+        alone = replace(data, X_test=None, y_test=None)
+        places = torch.split(torch.arange(count), rows)
+        parts = (
+            replace(target, data=alone.take(index), watch=_share(target.watch, place, len(places)))
+            for place, index in enumerate(places)
+        )
+        return joined(map(found, parts), count)
 
     @abstractmethod
     def propose(self, target: Target) -> Attempt:
@@ -197,6 +221,11 @@ class Attack(ABC, Generic[Outcome]):
             clipped=(raw != perturbations).any(1),
             **attempt.further,
         )
+
+
+def _share(watch: Watch, place: int, parts: int) -> Watch:
+    """Of one part after others."""
+    return lambda progress: watch(Progress((place + progress.done) / parts, progress.note))
 
 
 def _check_bounds(bounds: Bounds | None, X: Tensor) -> None:

@@ -47,9 +47,13 @@ class Costs:
         return 0.1 * self.attack()
 
     def dual(self) -> float:
-        """The dual bound of one example."""
+        """The dual bound of one example.
+
+        With one hidden layer the products of its weights are taken once, and each rival works with those of neurons.
+        """
         if len(self.widths) == 1:
-            return self.rivals * (0.03 + 6e-10 * self.widths[0] ** 2 * self.columns)
+            pairs = self.widths[0] ** 2
+            return 2 * pairs * self.columns / RATE + self.rivals * (0.03 + 6e-10 * pairs * min(self.columns, 333))
         return 0.03 * len(self.widths) + 1e-4 * sum(self.widths) + 6e-7 * self.operations
 
     def branch(self) -> float:

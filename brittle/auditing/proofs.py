@@ -70,6 +70,11 @@ class Subject(NamedTuple):
     network: Network
     flips: Tensor
 
+    @property
+    def right(self) -> Tensor:
+        """1 for the examples that are classified rightly, which a bound has to work for; 0 for the others."""
+        return self.flips.ne(0).any(1).double()
+
 
 class Enclosures(NamedTuple):
     """Of several examples, with the flips that have the upper lengths."""
@@ -118,8 +123,9 @@ def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> li
     layered = [subject for subject in subjects if certifiable(subject.network)]
     if not layered:
         return [None] * len(subjects)
-    work = sum(Costs.of(subject.network).dual() for subject in layered)
-    count = min(budget.grant(DUAL * budget.left).steps(work), *(len(subject.flips) for subject in layered))
+    examples = min(len(subject.flips) for subject in layered)
+    work = torch.stack([Costs.of(each.network).dual() * each.right[:examples] for each in layered]).sum(0)
+    count = int((work.cumsum(0) <= DUAL * budget.left).sum())
     return [dual_bounds(subject, data, count, budget) for subject in subjects]
 
 
@@ -127,11 +133,10 @@ def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Cer
     """The quick bound for the first `count` examples."""
     if not certifiable(subject.network) or count == 0:
         return None
-    groups, found = torch.split(torch.arange(count), AT_ONCE), []
-    for outcome in budget.in_time([_piece(subject, data, rows, Dual()) for rows in groups]):
-        found.append(outcome)
-        budget.charge(Costs.of(subject.network).dual() * len(outcome["lower"]))
+    groups = torch.split(torch.arange(count), AT_ONCE)
+    found = list(budget.in_time([_piece(subject, data, rows, Dual()) for rows in groups]))
     lower, upper, flips = (torch.cat([each[name] for each in found]) for name in ("lower", "upper", "flips"))
+    budget.charge(Costs.of(subject.network).dual() * float(subject.right[: len(lower)].sum()))
     endings = [ending for each in found for ending in each["status"]]
     status = [_word(*each) for each in zip(endings, lower.tolist(), upper.tolist(), strict=True)]
     return _certified(Enclosures(lower, upper, flips), status, "dual", len(lower) < count)

@@ -58,14 +58,15 @@ def run(
     data = data.test if test else data
     if not free:
         attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]
+    vectors = out is not None
     with watching(kind) as watch, crew_for(keep, engine, jobs) as crew:
         begun = time.perf_counter()
         if crew is None:
-            result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch)
+            result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch, vectors=vectors)
         else:
             from brittle.experiments.chunks import attacked
 
-            result = attacked(network, data, attack, crew, box=bounds, seed=seed, watch=watch)
+            result = attacked(network, data, attack, crew, box=bounds, seed=seed, watch=watch, vectors=vectors)
         seconds = time.perf_counter() - begun
     context = {"attack": kind, "subspace": subspace, "seed": seed, "examples": len(data), "dim": data.dim}
     content = {**context, **_figures(result), "seconds": seconds}

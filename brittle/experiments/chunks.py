@@ -52,10 +52,11 @@ class AttackedChunk:
     attack: Attack[AttackResult]
     box: Box | None
     seed: int
+    vectors: bool = True
 
     def __call__(self) -> Outcome:
         rng = Generator().manual_seed(self.seed)
-        found = self.attack.run(self.network, self.data, bounds=self.box, rng=rng)
+        found = self.attack.run(self.network, self.data, bounds=self.box, rng=rng, vectors=self.vectors)
         return {field.name: getattr(found, field.name) for field in fields(found)}
 
 
@@ -94,10 +95,11 @@ def attacked(
     box: Box | None = None,
     seed: int = 0,
     watch: Watch = silent,
+    vectors: bool = True,
 ) -> Found:
     """What `attack.run` gives, chunk by chunk; every chunk draws from the same `seed`."""
     require(not attack.joint, f"the attack {attack.name} looks at all examples together: it cannot be cut into chunks")
-    parts = [AttackedChunk(network, each, attack, box, seed) for each in chunks(data, ATTACKED_AT_ONCE)]
+    parts = [AttackedChunk(network, each, attack, box, seed, vectors) for each in chunks(data, ATTACKED_AT_ONCE)]
     found = list(crew(parts, watch))
     joined = {field.name: torch.cat([each[field.name] for each in found]) for field in fields(attack.result)}
     return attack.result(**joined)  # type: ignore[return-value]

@@ -25,9 +25,11 @@ def nearest_rivals(
     others, labels = (X, y) if others is None or labels is None else (others, labels)
     one = bool((labels == labels[0]).all()) and bool((y == labels[0]).any())
     require(not one, f"all {len(labels)} examples have the label {labels[0]:g}: there is no other class")
-    squares = others.square().sum(1)
-    index = torch.empty(len(X), dtype=torch.int64)
+    squares = torch.cat([block.square().sum(1) for block in torch.split(others, max(1, AT_ONCE // others.shape[1]))])
+    index, distances = torch.empty(len(X), dtype=torch.int64), torch.empty(len(X), dtype=X.dtype)
     for rows in torch.split(torch.arange(len(X)), max(1, AT_ONCE // len(others))):
         products = torch.addmm(squares, X[rows], others.T, alpha=-2)  # ‖x_j‖² - 2 x_i·x_j: the least is the nearest
         index[rows] = products.masked_fill_(y[rows, None] == labels, torch.inf).argmin(1)
-    return (X - others[index]).norm(dim=1), index  # from the difference: the products cancel where examples are close
+        # From the difference: the products cancel where examples are close.
+        distances[rows] = (X[rows] - others[index[rows]]).norm(dim=1)
+    return distances, index

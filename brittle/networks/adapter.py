@@ -12,7 +12,7 @@ from torch import Tensor, fx, nn
 
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
-from brittle.networks.base import WORKING_BYTES, Network
+from brittle.networks.base import WORKING_BYTES, Network, joined
 from brittle.networks.rows import Rows
 
 ROWS_AT_ONCE = 1024
@@ -97,11 +97,11 @@ class Adapter(Network):
         return max(1, min(ROWS_AT_ONCE, WORKING_BYTES // row_bytes))
 
     def logits(self, X: Tensor) -> Tensor:
-        return torch.cat([self._outputs(rows) for rows in torch.split(X, self._rows_at_once)])
+        return joined((self._outputs(rows) for rows in torch.split(X, self._rows_at_once)), len(X))
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
         pairs = zip(*(torch.split(each, self._rows_at_once) for each in (X.detach(), weights)), strict=True)
-        return torch.cat([self._gradients(rows, each) for rows, each in pairs])
+        return joined((self._gradients(rows, each) for rows, each in pairs), len(X))
 
     def _outputs(self, X: Tensor) -> Tensor:
         values: Tensor = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape)).to(X.device)

@@ -62,6 +62,11 @@ class Affine(ABC):
         """How many products A x adds up."""
 
     @property
+    def working(self) -> int:
+        """How many numbers `apply` holds for one row, about."""
+        return self.outputs
+
+    @property
     @abstractmethod
     def free(self) -> bool:
         """Whether every entry of A is a parameter of its own."""
@@ -270,6 +275,11 @@ class Convolution(Affine):
     @property
     def products(self) -> int:
         return self.outputs * self.kernel[0].numel()
+
+    @property
+    def working(self) -> int:
+        """The outputs, and a copy of what the kernel sees at every place: double precision is convolved by products."""
+        return self.outputs + self.products * self.groups // len(self.kernel)
 
     @property
     def free(self) -> bool:

@@ -1,7 +1,7 @@
 """What every network can be asked, whatever it is made of."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 import torch
@@ -169,4 +169,23 @@ def in_chunks(compute: Callable[..., Tensor], row_bytes: int, *inputs: Tensor) -
     rows = max(1, WORKING_BYTES // max(1, row_bytes))
     if len(inputs[0]) <= rows:
         return compute(*inputs)
-    return torch.cat([compute(*chunk) for chunk in zip(*(torch.split(each, rows) for each in inputs), strict=True)])
+    chunks = zip(*(torch.split(each, rows) for each in inputs), strict=True)
+    return joined((compute(*chunk) for chunk in chunks), len(inputs[0]))
+
+
+def joined(parts: Iterable[Tensor], rows: int) -> Tensor:
+    """The parts below each other, `rows` in all.
+
+    Each is copied to its place before the next is computed: one that is kept lies behind the working memory of its
+    computation, so that the allocator could not use that again, and memory would grow with the number of parts.
+    """
+    rest = iter(parts)
+    part = next(rest)
+    if part.requires_grad:
+        return torch.cat([part, *rest])
+    whole, filled = part.new_empty((rows, *part.shape[1:])), len(part)
+    whole[:filled] = part
+    for part in rest:
+        whole[filled : filled + len(part)] = part
+        filled += len(part)
+    return whole

@@ -138,7 +138,7 @@ class Layered(Network):
 
     @property
     def _row_bytes(self) -> int:
-        return 2 * sum(self.shape[1:]) * torch.finfo(self.dtype).bits // 8
+        return 2 * sum(layer.working for layer in self.layers) * torch.finfo(self.dtype).bits // 8
 
     def to(self, dtype: torch.dtype) -> Self:
         if dtype == self.dtype:

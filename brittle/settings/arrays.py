@@ -40,7 +40,7 @@ def _numbers(name: str, X: Any) -> Tensor:
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
         words = [str(column) for column, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
         require(not words, f"{name} has columns that hold no numbers: {', '.join(words[:5])}")
-    return _tensor(name, _array(name, X))
+    return _tensor(name, _array(name, X), whole=np.float64)  # as which they end: pictures of bytes take room once
 
 
 def _is_number(kind: Any) -> bool:
@@ -57,13 +57,14 @@ def _array(name: str, values: Any) -> NDArray[Any]:
         raise InputError(f"{name} is a {type(values).__name__} whose parts differ in shape or kind") from None
 
 
-def _tensor(name: str, array: NDArray[Any]) -> Tensor:
+def _tensor(name: str, array: NDArray[Any], whole: type = np.int64) -> Tensor:
+    """Floats as float64, integers as the type `whole`."""
     if array.dtype.kind == "O":  # numbers beside None, or numbers of several kinds
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError):
             raise InputError(f"{name} holds something that is no number, such as {_example(array)}") from None
-    kinds = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
+    kinds = {"f": np.float64, "i": whole, "u": whole, "b": np.bool_}
     require(array.dtype.kind in kinds, f"{name} has type {array.dtype}; real numbers are needed")
     with np.errstate(over="ignore"):  # a long double beyond float64 becomes an infinity, which is refused later
         return torch.from_numpy(np.array(array, dtype=kinds[array.dtype.kind], order="C"))

@@ -116,7 +116,7 @@ def data_from(arrays: Arrays) -> Data:
     for name in ("X", "y"):
         require(name in arrays, f"array '{name}' is missing; X (examples, features) and y (labels) are needed")
     try:
-        X, y, X_test, y_test = (arrays.get(name) for name in EXAMPLES)
+        X, y, X_test, y_test = (_own(arrays.get(name)) for name in EXAMPLES)
         return Data(X, y, X_test, y_test, truth_from(arrays))
     except InputError as error:
         raise InputError(f"array {error}") from None
@@ -140,6 +140,12 @@ def truth_from(arrays: Arrays) -> Truth:
     for name in ("basis", "complement"):
         _check_orthonormal(name, known[name])
     return Truth(**known)
+
+
+def _own(array: np.ndarray | None) -> np.ndarray | Tensor | None:
+    """Without the copy that `Data` makes of an array, whose owner may change it: this one was just read."""
+    plain = array is not None and array.dtype == np.float64 and array.flags.c_contiguous and array.flags.writeable
+    return torch.from_numpy(array) if plain else array
 
 
 def _array(value: Any) -> np.ndarray:

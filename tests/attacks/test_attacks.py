@@ -5,7 +5,20 @@ import dataclasses
 import pytest
 import torch
 
-from brittle.attacks import FREE, PGD, Foolbox, GradientStep, MinimumNorm, Ray, Restriction, Universal, signed_gradients
+from brittle.attacks import (
+    FREE,
+    PGD,
+    Attack,
+    Attempt,
+    Foolbox,
+    GradientStep,
+    MinimumNorm,
+    Ray,
+    Restriction,
+    Universal,
+    base,
+    signed_gradients,
+)
 from brittle.common.errors import InputError
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data
@@ -52,6 +65,47 @@ def test_the_same_seed_gives_the_same_numbers(attack):
     network, data = problem()
     one, other = (attack.run(network, data, rng=torch.Generator().manual_seed(3)) for _ in range(2))
     assert torch.equal(one.perturbations, other.perturbations)
+
+
+def test_many_examples_are_attacked_some_after_others(attack, monkeypatch):
+    network, data = problem(examples=20)
+    shares = []
+    monkeypatch.setattr(base, "AT_ONCE", 7 * data.columns)
+    result = attack.run(network, data, watch=lambda progress: shares.append(progress.done))
+    assert len(result.norms) == len(result.perturbations) == len(result.direction) == 20
+    assert torch.equal(network.margins(data.X + result.perturbations, data.y) < 0, result.success)
+    assert shares == sorted(shares)
+    if isinstance(attack, PGD | GradientStep | Ray):  # which look at one example at a time
+        monkeypatch.undo()
+        torch.testing.assert_close(result.perturbations, attack.run(network, data).perturbations)
+
+
+class Far(Attack):
+    """Ignores the box."""
+
+    def propose(self, target):
+        far = torch.full_like(target.X, 3.0)
+        return Attempt(far, far)
+
+
+def test_parts_keep_what_the_box_cut_off(monkeypatch):
+    network, data = problem(examples=20)
+    data = Data(data.X.clamp(-1, 1), data.y)
+    whole = Far().run(network, data, bounds=(-1.0, 1.0))
+    monkeypatch.setattr(base, "AT_ONCE", 6 * data.columns)
+    parts = Far().run(network, data, bounds=(-1.0, 1.0))
+    assert parts.clipped.any()
+    for one, other in zip(tensors(whole), tensors(parts), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("at_once", [2**22, 50])
+def test_vectors_may_be_left_out(attack, at_once, monkeypatch):
+    monkeypatch.setattr(base, "AT_ONCE", at_once)
+    network, data = problem()
+    with_them, without = (attack.run(network, data, vectors=vectors) for vectors in (True, False))
+    assert torch.equal(with_them.norms, without.norms)
+    assert [tuple(each.shape) for each in (without.perturbations, without.direction, without.raw)] == [(0, 8)] * 3
 
 
 @pytest.mark.parametrize("value", [1.0, 0.0])

@@ -91,6 +91,13 @@ def test_the_audit_is_the_same_whoever_does_its_pieces(subject, tmp_path, monkey
     assert engine.done == len(list(tmp_path.iterdir())) > 10  # the second time nothing was left to do
 
 
+@pytest.mark.parametrize(("budget", "remedies"), [(0.5, "none"), (3.0, REMEDIES)])
+def test_the_budget_is_spent_where_there_is_work_left(budget, remedies, subject):
+    found = bt.audit(*subject, budget=budget, remedies=remedies)
+    assert 0.8 * budget <= found.work <= 1.2 * budget
+    assert not found.partial
+
+
 def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
     few, many = (bt.audit(*subject, budget=budget, examples=12, remedies=REMEDIES) for budget in (1.0, 3.0))
     assert any(before.applied for before in few.remedies)
@@ -176,6 +183,23 @@ def test_certificates_close_what_their_work_pays_for(subject):
     assert (more.lower[:5] >= few.lower).all()
     assert (more.lower <= more.upper).all()
     assert 0 < rich.spent <= 6.0 + Costs.of(network).branch()
+
+
+def test_examples_that_are_wrong_cost_a_proof_nothing(subject):
+    network, data = subject
+    y = torch.where(torch.arange(8) % 2 == 0, 1.0, -1.0) * network.predict(data.X[:8])
+    half = Data(data.X[:8], y)
+    flips = bt.attacks.MinimumNorm().run(network, half).perturbations
+    budget = Budget(Costs.of(network).dual() * 3.1 / 0.8)
+    (found,) = certify([Subject(network, flips)], half, budget)
+    assert len(found.rows) == 6
+    assert found.status.count("error") == 3
+
+
+def test_wide_inputs_cost_the_dual_bound_one_product():
+    rng = torch.Generator().manual_seed(0)
+    narrow, wide = (Costs.of(PyTorch().draw_deep(dim, (500,), rng, outputs=10)).dual() for dim in (1000, 3000))
+    assert wide - narrow == pytest.approx(2 * 500**2 * 2000 / 2e10)
 
 
 def test_both_proofs_and_attacks_are_compared_before_and_after(subject):

@@ -55,7 +55,14 @@ def smooth():
     return nn.Sequential(nn.Linear(4, 5), nn.GELU(), nn.Linear(5, 3))
 
 
+def normalised():
+    """Batch norms after layers with and without a bias."""
+    first = (nn.Conv2d(1, 3, 2, bias=False), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten())
+    return nn.Sequential(*first, nn.Linear(3, 5), nn.BatchNorm1d(5, eps=0.1), nn.ReLU(), nn.Linear(5, 3))
+
+
 MODULES = {
+    "batch norms": (normalised, (1, 2, 2), Deep),
     "own names": (Net, (4,), Deep),
     "a convolution": (convolutional, (1, 2, 2), Deep),
     "pooled": (pooled, (1, 2, 2), Folded),
@@ -66,6 +73,9 @@ MODULES = {
 def saved(make, path, dtype=torch.float32):
     torch.manual_seed(0)
     module = make().to(dtype).eval()
+    for name, value in module.state_dict().items():
+        if value.ndim == 1:  # batch norms as if they had been trained
+            value.copy_(torch.rand(len(value)) + (0.5 if "var" in name else -0.3))
     write = torch.save if path.suffix == ".pt" else safetensors.torch.save_file
     write(module.state_dict(), path)
     return module
@@ -102,11 +112,13 @@ def test_a_state_without_an_architecture_keeps_its_names(tmp_path):
     assert module[0].weight.dtype == torch.float16
 
 
-def test_what_was_folded_is_refused_with_the_way_out(tmp_path):
+def test_what_was_folded_for_good_is_refused_with_the_way_out(tmp_path):
     make = lambda: nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 1))  # noqa: E731
     torch.manual_seed(0)
     module = make()
     module(torch.randn(50, 4))
+    with torch.no_grad():
+        module[1].weight[2] = 0  # what is multiplied by 0 cannot be had back
     torch.save(module.state_dict(), tmp_path / "net.pt")
     network, _ = read_network(tmp_path / "net.pt", make())
     with pytest.raises(InputError, match=r"net\.pt: the weights of layer 1 .* was folded into it; .*FILE\.onnx"):

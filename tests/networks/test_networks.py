@@ -1,5 +1,7 @@
 """Every kind of network: margins and input gradients against autograd and finite differences, and its refusals."""
 
+import weakref
+
 import pytest
 import torch
 from hypothesis import given
@@ -115,6 +117,27 @@ def test_chunks_stay_within_their_memory(monkeypatch):
     X = torch.arange(25.0)
     assert torch.equal(base.in_chunks(compute, 10, X), X)
     assert seen == [10, 10, 5]
+
+
+def test_rows_in_chunks_are_still_differentiable(monkeypatch):
+    monkeypatch.setattr(base, "WORKING_BYTES", 100)
+    X = torch.arange(25.0).requires_grad_()
+    (gradient,) = torch.autograd.grad(base.in_chunks(torch.square, 10, X).sum(), X)
+    assert torch.equal(gradient, 2 * X)
+
+
+def test_a_part_of_many_is_not_kept_while_the_next_is_computed():
+    parts = []
+
+    def computed():
+        for place in range(5):
+            assert all(part() is None for part in parts[:-1])
+            part = torch.full((2, 3), float(place))
+            parts.append(weakref.ref(part))
+            yield part
+            del part
+
+    assert base.joined(computed(), 10)[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_two_layers_by_hand():
