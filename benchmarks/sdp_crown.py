@@ -49,7 +49,7 @@ class SdpCrownRadius(Certificate):
         for _ in range(self.halvings):
             middle = (low + high) / 2
             with torch.enable_grad():
-                floor = _floor(network, example.x, int(example.y), middle * stretches, middle, in_units=True)
+                floor = _floor(network, example.x, int(example.y), middle * stretches, middle)
             low, high = (middle, high) if floor > 0 else (low, middle)
         return enclosure.proven(low)
 
@@ -60,8 +60,8 @@ def _stretches(network: Layered) -> Tensor:
     return torch.cumprod(torch.tensor(norms, dtype=torch.float64), 0)
 
 
-def _floor(network: Layered, x: Tensor, y: int, balls: Tensor, radius: float, in_units: bool = False) -> Tensor:
-    """With `in_units` λ is counted in units of ‖c‖/ρ, where it is best for ẑ = 0: small balls need large ones."""
+def _floor(network: Layered, x: Tensor, y: int, balls: Tensor, radius: float) -> Tensor:
+    """λ is counted in units of ‖c‖/ρ, where it is best for ẑ = 0: small balls need large ones."""
     inputs, last = _inputs(network, x), network.layers[-1]
     if last.outputs == 1:
         rows, heights = y * last.matrix, y * last.offset
@@ -70,7 +70,7 @@ def _floor(network: Layered, x: Tensor, y: int, balls: Tensor, radius: float, in
         rows = (last.matrix[y] - last.matrix)[rivals]
         heights = (last.offset[y] - last.offset)[rivals]
     alphas = [(z > 0).double().expand(len(rows), -1).clone().requires_grad_(True) for z in inputs]
-    logs = [torch.full((len(rows), 1), -1.0 if in_units else -3.0, dtype=torch.float64) for _ in inputs]
+    logs = [torch.full((len(rows), 1), -1.0, dtype=torch.float64) for _ in inputs]
     logs = [log.requires_grad_(True) for log in logs]
     adam, best = torch.optim.Adam([*alphas, *logs], RATE), torch.full((len(rows),), -torch.inf, dtype=torch.float64)
     for _ in range(STEPS):
@@ -79,7 +79,7 @@ def _floor(network: Layered, x: Tensor, y: int, balls: Tensor, radius: float, in
         for layer, z, alpha, log, ball in reversed(
             list(zip(network.layers[:-1], inputs, alphas, logs, balls, strict=True))
         ):
-            unit = slopes.detach().norm(dim=1, keepdim=True) / ball if in_units else 1.0
+            unit = slopes.detach().norm(dim=1, keepdim=True) / ball
             g, lam = alpha * slopes, log.exp() * unit
             bent = torch.minimum(torch.minimum(slopes - g - lam * z, g + lam * z), torch.zeros_like(g))
             loss = lam[:, 0] * (ball**2 - z.square().sum()) + bent.square().sum(1) / lam[:, 0]
