@@ -28,9 +28,10 @@ from proofcheck.network import Network as Checked
 from proofcheck.proof import CLOSE, MULTIPLIERS, digest, read_data, read_network
 from proofcheck.proof import Proof as WrittenProof
 
-SHARES = (1.0, 1 - 1e-9, 1 - 1e-6, 1 - 1e-4, 1 - 1e-3, 0.99, 0.95, 0.8, 0.5, 0.25)  # of a radius, until one is proved
+SHARES = (1 - 1e-9, 1 - 1e-6, 1 - 1e-4, 1 - 1e-3, 0.99, 0.95, 0.8, 0.5, 0.25)  # of a radius, until one is proved
 SMALL = 1024  # hidden neurons of a network whose branches are looked at
 Box = tuple[float, float]
+Known = dict[bytes, tuple[Definite, Ball]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,12 +78,12 @@ class Proof:
         }
         return found if self.box is None else {**found, "box": np.array(self.box)}
 
-    def checked(self, claim: int) -> bool:
-        """Whether the checker takes a claim as it will be written."""
+    def checked(self, claim: int, known: Known) -> bool:
+        """Whether the checker takes a claim as it will be written, with what it has proved of curvatures before."""
         N, d = self.network.parts[-1].stop, self.X.shape[1]
         empty = {name: np.zeros((1, d if name == "walls" else N)) for name in MULTIPLIERS}
         box = np.array(self.box or ())
-        written = WrittenProof(self.network, self.X, self.y, {**empty, "box": box, **self._claims()}, np.inf)
+        written = WrittenProof(self.network, self.X, self.y, {**empty, "box": box, **self._claims()}, np.inf, known)
         try:
             return written.check(claim) == self.radii[claim]
         except Refused:
@@ -142,7 +143,7 @@ class _Prover:
     y: Array
     box: Box | None
     seconds: float
-    cache: dict[bytes, tuple[Definite, Ball]]
+    cache: Known
 
     @classmethod
     def of(cls, layered: Layered, data: Data, box: Box | None, seconds: float) -> "_Prover":
@@ -170,17 +171,24 @@ class _Prover:
             watch(Progress((row + 1) / len(lower), f"{row + 1} of {len(lower)} proofs"))
 
     def _claim(self, row: int, certified: float, flip: Array) -> tuple[float, list[Program]] | None:
-        radius = certified if self.searches else self._dual_radius(row, certified)
-        for attempt, share in enumerate(SHARES):
+        for attempt, radius in enumerate(self._radii(row, certified)):
             deadline = time.process_time() + self.seconds / 2**attempt
             try:
-                programs = self._programs(row, radius * share, flip, deadline)
+                programs = self._programs(row, radius, flip, deadline)
             except Unproved:
                 continue
-            one = Proof(self.network, self.X, self.y, (row,), (radius * share,), tuple(programs), self.X, self.box)
-            if one.checked(0):
-                return radius * share, programs
+            one = Proof(self.network, self.X, self.y, (row,), (radius,), tuple(programs), self.X, self.box)
+            if one.checked(0, self.cache):
+                return radius, programs
         return None
+
+    def _radii(self, row: int, certified: float) -> Iterator[float]:
+        """What to try, until something is proved."""
+        yield certified
+        if not self.searches:
+            certified = self._dual_radius(row, certified)
+            yield certified
+        yield from (certified * share for share in SHARES)
 
     def _margins(self, row: int, radius: float) -> list[Margin]:
         net, x = self.network, self.X[row]
