@@ -50,16 +50,19 @@ class Frame:
 class Bending:
     """Pictures (channels, rows, columns) turned, sheared, scaled and moved at random, by at most `size`.
 
-    At size 1 that is .12, .15, a tenth of the size, and half a pixel of 28.
+    At size 1 that is .12, .15, a tenth of the size, and half a pixel of 28. With `mirror` every other one is mirrored.
     """
 
     image: tuple[int, int, int]
     size: float
+    mirror: bool = False
 
     def __call__(self, X: Tensor, rng: Generator) -> Tensor:
         angle, shear, scale, across, down = (self.size * (2 * torch.rand(5, len(X), generator=rng) - 1)).unbind()
         angle, shear, scale, across, down = 0.12 * angle, 0.15 * shear, 1 + 0.1 * scale, across / 28, down / 28
         first = torch.stack([scale * angle.cos(), shear - angle.sin(), across], 1)
+        if self.mirror:
+            first = first * (1 - 2 * torch.randint(2, (len(X), 1), generator=rng))
         second = torch.stack([angle.sin(), scale * angle.cos(), down], 1)
         shape = (len(X), *self.image)
         grid = functional.affine_grid(torch.stack([first, second], 1), list(shape), align_corners=False)
@@ -71,7 +74,8 @@ class RobustTraining:
     """Adam on examples that `steps` gradient steps have moved by up to `budget`, which grows over a third of the time.
 
     The second half has a bounded loss: an example that nobody could defend no longer pulls. The weights are averaged
-    over the last few hundred steps. `bend` is the size of random changes to the pictures.
+    over the last few hundred steps. `bend` is the size of random changes to the pictures, `mirror` that left and
+    right mean the same.
     """
 
     width: int
@@ -79,6 +83,7 @@ class RobustTraining:
     budget: float
     epochs: int
     bend: float = 0.0
+    mirror: bool = False
     rate: float = 1.5e-3
     batch: int = 256
     steps: int = 4
@@ -88,7 +93,7 @@ class RobustTraining:
         """From `seed` alone; one thread gives the same network again."""
         rng = torch.Generator().manual_seed(self.seed)
         X, frame = data.X.float(), Frame.of(data.X.float(), self.components)
-        bend: Callable[[Tensor, Generator], Tensor] = Bending(image, self.bend) if self.bend else _unchanged
+        bend: Callable[[Tensor, Generator], Tensor] = Bending(image, self.bend, self.mirror) if self.bend else _unchanged
         module = _module(self.components, self.width, int(data.y.max()) + 1, rng)
         averaged = AveragedModel(module, avg_fn=_average)
         descent = torch.optim.Adam(module.parameters(), self.rate)

@@ -1,0 +1,299 @@
+"""What the judges subtract for slips and for rounding, term by term.
+
+Real rounding is far below these terms, so that no comparison of bounds would miss a wrong one. Here γ is set to 0 and
+the slips are moved to where they do most harm, or the slips are 0 and γ is a number that can be seen.
+"""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from brittle.certificates import dual_bound
+from brittle.certificates.deep_exact import judge
+from brittle.certificates.deep_exact.problem import Multipliers, Problem
+from brittle.certificates.dual_bound import DualPoint, Kind
+from brittle.certificates.neighbourhood import LocalModel
+
+P, N, K = 3, 3, 2  # coordinates, free neurons, settled ones
+FAMILIES = ("mu", "lam", "rho", "tau", "sigma")
+SHARE = 1e-3
+
+
+@pytest.fixture
+def no_rounding(monkeypatch):
+    monkeypatch.setattr(judge, "gamma", lambda count: 0.0)
+
+
+@pytest.fixture
+def visible_rounding(monkeypatch):
+    for module in (judge, dual_bound):
+        monkeypatch.setattr(module, "gamma", lambda count: SHARE)
+
+
+def problem_of(seed):
+    rng = np.random.default_rng(seed)
+    rows, slips = rng.normal(size=(1 + N + K, P + N + 1)), rng.uniform(0.5, 1, size=1 + N + K) * 1e-4
+    low = np.concatenate([-rng.uniform(0.5, 2, size=N), -rng.uniform(2, 3, size=K)])
+    high = np.concatenate([rng.uniform(0.5, 2, size=N), -rng.uniform(0.5, 1, size=K)])
+    return Problem(rows, slips, low, high, np.arange(N), np.arange(N, N + K))
+
+
+def multipliers(seed, *families):
+    """Of these families alone; λ has any sign."""
+    rng = np.random.default_rng(seed)
+    full = Multipliers(
+        rng.uniform(0.5, 2),
+        0.0,
+        rng.uniform(0.5, 2, size=N) * rng.choice([-1, 1], size=N),
+        *rng.uniform(0.5, 2, size=(2, N)),
+        rng.uniform(0.5, 2, size=K),
+    )
+    return full._replace(**{name: 0 * getattr(full, name) for name in set(FAMILIES) - set(families)})
+
+
+def point(seed):
+    """x and forms on the side where all parts of a constraint's slope have one sign."""
+    rng = np.random.default_rng(seed)
+    x, forms = rng.normal(size=P + N), rng.uniform(0.5, 2, size=1 + N + K)
+    x[P:] = -np.abs(x[P:])
+    return x, forms
+
+
+def lagrangian(problem, m, x, forms):
+    """From its definition."""
+    low, high, k_low, k_high = problem.ends
+    f, z, k, h = forms[0], forms[1 : 1 + N], forms[1 + N :], x[P:]
+    free = m.lam * h * (h - z) + m.rho * h * (z - high) + m.tau * (z - h) * (z - low)
+    return 0.5 * x[:P] @ x[:P] + m.mu * f + free.sum() + (m.sigma * (k - k_low) * (k - k_high)).sum()
+
+
+def gradient(problem, m, x, forms):
+    """Of the Lagrangian in x, by the chain rule through the forms."""
+    low, high, k_low, k_high = problem.ends
+    z, k, h = forms[1 : 1 + N], forms[1 + N :], x[P:]
+    by_z = -m.lam * h + m.rho * h + m.tau * ((z - low) + (z - h))
+    by_k = m.sigma * ((k - k_low) + (k - k_high))
+    by_h = m.lam * ((h - z) + h) + m.rho * (z - high) - m.tau * (z - low)
+    return np.concatenate([[m.mu], by_z, by_k]) @ problem.rows[:, :-1] + np.concatenate([x[:P], by_h])
+
+
+def corners(slips):
+    return (np.array(signs) * slips for signs in product([-1, 1], repeat=len(slips)))
+
+
+@pytest.mark.parametrize("families", [*((name,) for name in FAMILIES), FAMILIES])
+def test_the_value_pays_for_the_worst_that_slips_can_do(families, no_rounding):
+    for seed in range(5):
+        problem, m, (x, forms) = problem_of(seed), multipliers(seed, *families), point(seed)
+        claimed = judge._value(problem, m, x, forms, problem.slips)
+        here = lagrangian(problem, m, x, forms)
+        worst = min(lagrangian(problem, m, x, forms + moved) for moved in corners(problem.slips))
+        assert claimed <= worst + 1e-12
+        assert here - claimed <= (1.01 if len(families) == 1 else 1.5) * (here - worst)  # not all families at once
+
+
+def expanded(problem, m, x, forms):
+    """The absolute values of all monomials of the Lagrangian, added up."""
+    low, high, k_low, k_high = map(np.abs, problem.ends)
+    lam, h, (f, z, k) = np.abs(m.lam), np.abs(x[P:]), np.split(np.abs(forms), [1, 1 + N])
+    free = lam * h * h + lam * h * z + m.rho * h * z + m.rho * h * high
+    free = free + m.tau * (z * z + z * low + h * z + h * low)
+    settled = m.sigma * (k * k + k * k_low + k * k_high + k_low * k_high)
+    return 0.5 * x[:P] @ x[:P] + m.mu * float(f[0]) + free.sum() + settled.sum()
+
+
+@pytest.mark.parametrize("families", [*((name,) for name in FAMILIES), FAMILIES])
+def test_the_value_pays_for_the_rounding_of_every_monomial(families, visible_rounding):
+    for seed in range(5):
+        problem, m, (x, forms) = problem_of(seed), multipliers(seed, *families), point(seed)
+        claimed = judge._value(problem, m, x, forms, 0 * forms)
+        paid = (lagrangian(problem, m, x, forms) - claimed) / SHARE
+        assert paid == pytest.approx(expanded(problem, m, x, forms), rel=1e-9)
+
+
+def definite(problem, scale):
+    sizes = np.linalg.norm(problem.rows[:, :-1] * scale, axis=1)
+    return judge._Definite(None, scale, sizes)
+
+
+@pytest.mark.parametrize("family", FAMILIES[1:])
+def test_the_gradient_pays_for_the_worst_that_one_slip_can_do(family, no_rounding):
+    """z of the first free neuron is -h of its own, so that the two parts of τ's slope point the same way."""
+    for seed in range(5):
+        problem, m, (x, forms) = problem_of(seed), multipliers(seed, family), point(seed)
+        problem.rows[1] = -np.eye(1, P + N + 1, P)
+        scale = np.exp2(np.random.default_rng(seed).integers(-3, 3, size=P + N))
+        place = 1 + N if family == "sigma" else 1
+        slips = np.where(np.arange(1 + N + K) == place, 1e-3, 0.0)
+        found, claimed = judge._gradient(problem, m, x, forms, slips, definite(problem, scale))
+        np.testing.assert_allclose(found, scale * gradient(problem, m, x, forms), rtol=1e-12)
+        moved = scale * gradient(problem, m, x, forms + slips) - found
+        assert np.linalg.norm(moved) == pytest.approx(claimed, rel=1e-9)
+
+
+def test_the_gradient_pays_for_all_slips_together(no_rounding):
+    for seed in range(5):
+        problem, m, (x, forms) = problem_of(seed), multipliers(seed, *FAMILIES), point(seed)
+        proof = definite(problem, np.ones(P + N))
+        found, claimed = judge._gradient(problem, m, x, forms, problem.slips, proof)
+        for moved in corners(problem.slips):
+            assert np.linalg.norm(gradient(problem, m, x, forms + moved) - found) <= claimed
+
+
+@pytest.mark.parametrize("families", [*((name,) for name in FAMILIES), FAMILIES])
+def test_the_gradient_pays_for_the_rounding_of_every_monomial(families, visible_rounding):
+    for seed in range(5):
+        problem, m, (x, forms) = problem_of(seed), multipliers(seed, *families), point(seed)
+        proof = definite(problem, np.exp2(np.random.default_rng(seed).integers(-3, 3, size=P + N)))
+        _, claimed = judge._gradient(problem, m, x, forms, 0 * forms, proof)
+        low, high, k_low, k_high = map(np.abs, problem.ends)
+        lam, h, (_, z, k) = np.abs(m.lam), np.abs(x[P:]), np.split(np.abs(forms), [1, 1 + N])
+        by_z = np.concatenate(
+            [[m.mu], lam * h + m.rho * h + m.tau * (z + z + h + low), m.sigma * (k + k + k_low + k_high)]
+        )
+        by_h = lam * (h + h + z) + m.rho * (z + high) + m.tau * (z + low)
+        total = by_z @ proof.sizes + by_h @ proof.scale[P:] + np.linalg.norm(proof.scale[:P] * x[:P])
+        assert claimed == pytest.approx(SHARE * total * (1 + SHARE), rel=1e-9)
+
+
+def test_the_forms_pay_for_the_rounding_of_every_term(visible_rounding):
+    problem, (x, _) = problem_of(0), point(0)
+    forms, slips = judge._forms(problem, x)
+    sizes = [sum(abs(a * b) for a, b in zip(row, [*x, 1.0], strict=True)) for row in problem.rows]
+    np.testing.assert_allclose(forms, problem.rows @ np.append(x, 1.0), rtol=1e-12)
+    np.testing.assert_allclose(slips, SHARE * np.array(sizes), rtol=1e-9)
+
+
+def test_the_shift_of_the_factor_exceeds_the_rounding_of_every_term(monkeypatch):
+    """A product u·v of two forms in L has the Hessian uvᵀ + vuᵀ, of norm at most 2‖u‖‖v‖ in the scaling."""
+    share = 1e-6
+    monkeypatch.setattr(judge, "gamma", lambda count: share)
+    for seed in range(5):
+        problem, y = curved(seed)
+        m = problem.multipliers(y)
+        proof = judge._definite(problem, y, m)
+        assert proof is not None
+        L, scale = np.tril(proof.L.L), proof.scale
+        Q = problem.lagrangian(y)[:-1, :-1] * np.outer(scale, scale)
+        own, free, settled = scale[P:], proof.sizes[1 : 1 + N], proof.sizes[1 + N :]
+        pairs = [m.lam * own * own, m.lam * own * free, m.rho * own * free]
+        pairs += [m.tau * free * free, m.tau * own * free, m.sigma * settled * settled]
+        terms = 2 * sum(each.sum() for each in pairs) + (scale[:P] ** 2).sum()
+        shift = judge.LEAST + 2 * share * (terms + np.trace(Q) + P + N)
+        np.testing.assert_allclose(Q - L @ L.T, shift * np.eye(P + N), atol=1e-12, rtol=1e-6)
+        sizes = np.linalg.norm(problem.rows[:, :-1] * scale, axis=1)
+        np.testing.assert_allclose(proof.sizes, sizes * (1 + share), rtol=1e-12)
+
+
+def curved(seed):
+    """A problem, and multipliers with which L is convex."""
+    problem, m = problem_of(seed), multipliers(seed, *FAMILIES)
+    problem.rows[:, P : P + N] *= 0.1
+    return problem, np.concatenate([[m.mu, 0.0], np.abs(m.lam) / 20, m.rho / 100, m.tau / 20, m.sigma])
+
+
+def by_how_much(problem, m, f, z, k, slips):
+    """L less ½‖ε‖² where the network has these margin and inputs, and the forms are off by the slips."""
+    x = np.concatenate([np.zeros(P), np.maximum(z, 0)])
+    return lagrangian(problem, m, x, np.concatenate([[f], z, k]) + slips)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_price_is_what_slips_can_add_at_a_flip(family, no_rounding):
+    for seed in range(5):
+        problem, m = problem_of(seed), multipliers(seed, family)
+        low, high, k_low, k_high = problem.ends
+        cases = product((low, 0 * low, high), (k_low, k_high), corners(problem.slips))
+        most = max(by_how_much(problem, m, 0.0, z, k, moved) for z, k, moved in cases)
+        price = judge._price(problem, m)
+        assert most <= price + 1e-12
+        assert price <= (1.8 if family == "tau" else 1.01) * most  # τ's price adds what two cases can do
+
+
+def test_prices_and_floors_are_rounded_to_the_safe_side(visible_rounding, monkeypatch):
+    problem, y = curved(0)
+    price = judge._price(problem, problem.multipliers(y))
+    with monkeypatch.context() as exact:
+        exact.setattr(judge, "gamma", lambda count: 0.0)
+        assert price == pytest.approx(judge._price(problem, problem.multipliers(y)) * (1 + SHARE), rel=1e-12)
+    fixed = judge._Point(np.zeros(P + N), np.zeros(1 + N + K), np.zeros(1 + N + K), 5.0, 1e-5)
+    monkeypatch.setattr(judge, "_minimiser", lambda *given: fixed)
+    monkeypatch.setattr(judge, "_definite", lambda *given: definite(problem, np.ones(P + N)))
+    lost = fixed.residual**2 / (2 * judge.LEAST) * (1 + SHARE)
+    floor = judge.examine(problem, y, 0.0).floor
+    assert floor == pytest.approx(5.0 - lost - price, rel=1e-12)
+    assert floor <= 5.0 - lost - price
+
+
+@pytest.mark.parametrize("residual", [0.0, 1e-5])
+def test_intervals_of_settled_neurons_are_the_ellipsoids_shadows(residual):
+    problem, y = curved(1)
+    proof = judge._definite(problem, y, problem.multipliers(y))
+    assert proof is not None
+    found = judge._minimiser(problem, problem.multipliers(y), proof)._replace(residual=residual)
+    wide = Problem(problem.rows, problem.slips, problem.low - 1e3, problem.high + 1e3, problem.free, problem.settled)
+    low, high = judge._intervals(wide, proof, found, floor=0.5, reach=2.0)
+    rows = problem.rows[1 + N :, :-1]
+    spread = np.sqrt(np.einsum("ij,ji->i", rows, np.linalg.solve(problem.lagrangian(y)[:-1, :-1], rows.T)))
+    half = (np.sqrt(2.0**2 - 2 * 0.5) + residual / np.sqrt(judge.LEAST)) * spread + problem.slips[1 + N :]
+    centre = found.forms[1 + N :]
+    for end in (centre - low[N:], high[N:] - centre):
+        assert (end >= half).all()
+        np.testing.assert_allclose(end, half, rtol=1e-5)
+
+
+def model_of(seed, neurons=6, dim=3):
+    rng = np.random.default_rng(seed)
+    W = rng.normal(size=(neurons, dim))
+    c = rng.normal(size=neurons)
+    return LocalModel(
+        W=W, a=rng.normal(size=neurons), c=c, q=rng.normal(size=dim), beta=2.0, sizes=np.linalg.norm(W, axis=1),
+        slips=rng.uniform(1, 2, size=neurons) * 1e-3, error=0.01, stretch=1.0, ball=1.0, pure=False,
+    )  # fmt: skip
+
+
+def kinds_of(model, seed):
+    rng = np.random.default_rng(seed)
+    concave = rng.choice([Kind.CONCAVE, Kind.ACTIVE, Kind.INACTIVE], size=len(model.c))
+    return np.where(model.c >= 0, Kind.CONVEX, concave).astype(np.int8)
+
+
+def test_linear_terms_pay_for_slips_and_rounding(visible_rounding):
+    for seed in range(8):
+        model = model_of(seed)
+        rng, kinds = np.random.default_rng(seed), kinds_of(model, seed)
+        dual = DualPoint(1.0, rng.normal(size=6), rng.uniform(0.1, 1, size=6), kinds)
+        g, N = dual_bound.feasible_slopes(model, dual), kinds == Kind.CONCAVE
+        total, slip = dual_bound._linear_terms(model, dual, g)
+        c, kappa = model.c[N], dual.curvatures[N]
+        bent = np.minimum(-(g[N] ** 2) / (2 * kappa), c * model.a[N] - (g[N] - c) ** 2 / (2 * kappa))
+        known = (kinds == Kind.ACTIVE) | (kinds == Kind.INACTIVE)  # their inputs are the network's own
+        worst = np.where(known, -np.abs(g) * model.slips, 0.0).sum()
+        plain = model.beta + (g * model.a)[~N].sum() + bent.sum()
+        assert total == pytest.approx(plain - model.error + worst, rel=1e-9)
+        sizes = (np.abs(g[N]) + np.abs(c)) ** 2 / (2 * kappa)
+        monomials = model.beta + model.error - worst + np.abs(g * model.a)[~N].sum() + np.abs(c * model.a[N]).sum()
+        assert SHARE * (monomials + sizes.sum()) <= slip <= SHARE * (monomials + 2.001 * sizes.sum())
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-12, 1e-7])
+def test_the_quadratic_form_is_a_ceiling_and_pays_for_its_rounding(share, monkeypatch):
+    monkeypatch.setattr(dual_bound, "gamma", lambda count: share)
+    for seed in range(8):
+        model = model_of(seed)
+        kinds, rng = dual_bound.initial_kinds(model), np.random.default_rng(seed)
+        mu, slopes = 0.5, rng.normal(size=6)
+        N = kinds == Kind.CONCAVE
+        top = np.linalg.eigvalsh(model.W[N].T @ model.W[N])[-1]
+        dual = DualPoint(mu, slopes, np.full(6, 0.8 / (mu * top)), kinds)
+        g = dual_bound.feasible_slopes(model, dual)
+        p, kappa = model.q + g @ model.W, mu * dual.curvatures[N]
+        x = np.linalg.solve(np.eye(3) - (model.W[N].T * kappa) @ model.W[N], p)
+        u, length = model.W[N] @ x, np.linalg.norm(x)
+        load = np.linalg.norm(model.q) + np.abs(g) @ model.sizes
+        sums = 2 * load * length + length**2 + kappa @ (u**2 + 2 * np.abs(u) * model.sizes[N] * length)
+        off = load + length + 2 * (kappa * np.abs(u)) @ model.sizes[N]
+        paid = share * sums + (share * off) ** 2 / dual_bound.LEAST
+        excess = dual_bound._quadratic_form(model, dual, g) - p @ x
+        assert paid - 1e-11 <= excess <= 2.5 * paid + 1e-11
