@@ -22,6 +22,8 @@ from brittle.common.errors import require_between, require_count, require_positi
 from brittle.common.parts import check_fields, option
 from brittle.networks import Network
 
+QUICK = 5e8  # multiplications: a relaxation that takes about a second
+
 
 @dataclass(frozen=True)
 class Exact(Certificate):
@@ -65,14 +67,15 @@ class Exact(Certificate):
     def _enclose_deep(
         self, layers: Layers, dual: DeepDual, relaxed: LowerBound, example: Example, enclosure: Enclosure
     ) -> Enclosure:
-        """At least what the quick dual proves, and the relaxation where nothing else proves anything in time."""
+        """At least what the quick dual proves, and what the relaxation proves where that is quick too."""
         deadline = time.perf_counter() + self.seconds
         enclosure = dual.enclose(example, enclosure)
         if enclosure.lower >= asked(enclosure, self.gap):
             return enclosure
         margins = layers.around(example.x, enclosure.ball, example.y)
         enclosure = enclosed(margins, example, enclosure, self.gap, lambda: time.perf_counter() > deadline, self._most)
-        return enclosure if enclosure.lower > 0 else relaxed(example, enclosure)
+        closed = enclosure.lower >= asked(enclosure, self.gap)
+        return enclosure if closed or (enclosure.lower > 0 and layers.work > QUICK) else relaxed(example, enclosure)
 
     def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
         deadline = time.perf_counter() + self.seconds

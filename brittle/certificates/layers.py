@@ -67,6 +67,14 @@ class Layers:
         weights, biases = ([values.detach().numpy() for values in part] for part in (layered.weights, layered.biases))
         return cls(tuple(weights), tuple(biases))
 
+    @cached_property
+    def work(self) -> int:
+        """Multiplications of one bound on the inputs of all neurons, each put in backwards down to x."""
+        below, total = 0, 0
+        for W in self.weights:
+            total, below = total + len(W) * below, below + W.size
+        return total
+
     def around(self, x: Tensor, ball: float, y: Tensor) -> DeepMargins:
         """The margins for inputs x + δ, ‖δ‖ ≤ ball, in units that bring every number near 1."""
         exponent = -(-math.frexp(max(float(x.abs().max()), ball))[1] // STEP) * STEP
