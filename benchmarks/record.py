@@ -62,7 +62,7 @@ PROBLEMS = {
         lambda: Cifar10().load(),
         (3, 32, 32),
         36 / 255,
-        RobustTraining(width=1024, components=256, budget=0.16, epochs=10, bend=0.6, mirror=True, steps=2),
+        RobustTraining(width=1024, components=256, budget=0.16, epochs=40, bend=0.6, mirror=True, steps=2),
         "LiResNet 78.1 with further data, GloRo 58.4, BCP 51.3",
     ),
 }

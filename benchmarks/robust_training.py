@@ -93,7 +93,8 @@ class RobustTraining:
         """From `seed` alone; one thread gives the same network again."""
         rng = torch.Generator().manual_seed(self.seed)
         X, frame = data.X.float(), Frame.of(data.X.float(), self.components)
-        bend: Callable[[Tensor, Generator], Tensor] = Bending(image, self.bend, self.mirror) if self.bend else _unchanged
+        bending = Bending(image, self.bend, self.mirror)
+        bend: Callable[[Tensor, Generator], Tensor] = bending if self.bend else _unchanged
         module = _module(self.components, self.width, int(data.y.max()) + 1, rng)
         averaged = AveragedModel(module, avg_fn=_average)
         descent = torch.optim.Adam(module.parameters(), self.rate)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from brittle.certificates import dual_bound
-from brittle.certificates.deep_exact import judge
+from brittle.certificates.deep_exact import judge, leaf
 from brittle.certificates.deep_exact.problem import Multipliers, Problem
 from brittle.certificates.dual_bound import DualPoint, Kind
 from brittle.certificates.neighbourhood import LocalModel
@@ -27,7 +27,7 @@ def no_rounding(monkeypatch):
 
 @pytest.fixture
 def visible_rounding(monkeypatch):
-    for module in (judge, dual_bound):
+    for module in (judge, leaf, dual_bound):
         monkeypatch.setattr(module, "gamma", lambda count: SHARE)
 
 
@@ -241,6 +241,25 @@ def test_intervals_of_settled_neurons_are_the_ellipsoids_shadows(residual):
     for end in (centre - low[N:], high[N:] - centre):
         assert (end >= half).all()
         np.testing.assert_allclose(end, half, rtol=1e-5)
+
+
+def test_a_leafs_inequalities_and_its_lift_are_rounded_to_the_safe_side(visible_rounding):
+    rng = np.random.default_rng(0)
+    rows, slips = rng.normal(size=(3, 4)), rng.uniform(0.1, 0.2, size=3)
+    low, high = np.array([-1.0, -2.0]), np.array([2.0, 1.0])
+    problem = Problem(rows, slips, low, high, np.zeros(0, dtype=np.intp), np.arange(2))
+    A, h = leaf.inequalities(problem)
+    for epsilon in rng.normal(size=(50, 3)):
+        forms = rows[:, :-1] @ epsilon + rows[:, -1]
+        ends = np.concatenate([slips[:1] - forms[:1], forms[1:] - low + slips[1:], high - forms[1:] + slips[1:]])
+        sizes = np.abs(np.concatenate([rows[:1, -1], rows[1:, -1], rows[1:, -1]]))
+        sizes = sizes + np.concatenate([[0.0], np.abs(low), np.abs(high)]) + np.concatenate([slips, slips[1:]])
+        np.testing.assert_allclose(A @ epsilon - h, ends + SHARE * sizes, rtol=1e-9)
+    nu = rng.exponential(size=5)
+    length, lift = leaf._judged(A, h, nu)
+    assert lift == pytest.approx(h @ nu - SHARE * np.abs(h) @ nu, rel=1e-12)
+    longest = np.linalg.norm(nu @ A) + SHARE * np.linalg.norm(nu @ np.abs(A))
+    assert length == pytest.approx(longest * (1 + SHARE), rel=1e-12)
 
 
 def model_of(seed, neurons=6, dim=3):
