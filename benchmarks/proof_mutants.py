@@ -75,9 +75,16 @@ def of_file(path: Path) -> Iterator[Mutant]:
     for function in functions(tree):
         owner |= {node: function.name for part in function.body for node in ast.walk(part)}
         skip |= spared(function)
-    for _, name, value in settled(tree):
+    for place, name, value in settled(tree):
+        if place in _enums(tree):  # members are names, whatever their numbers
+            skip |= set(ast.walk(value))
         owner |= dict.fromkeys(ast.walk(value), name)
     yield from changes(path, tree, owner, skip)
+
+
+def _enums(tree: ast.AST) -> set[str]:
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    return {each.name for each in classes if any("Enum" in ast.unparse(base) for base in each.bases)}
 
 
 def of_group(item: pytest.Item, name: str) -> bool:

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from proofcheck.balls import ball
-from proofcheck.lagrangian import FREE, LINE, ON, Margin, Step
+from proofcheck.balls import Refused, ball
+from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
 from proofcheck.network import Intervals, Network
 
 ZERO = Fraction(0)
@@ -139,3 +139,69 @@ def test_no_flip_leaves_the_intervals_of_a_step(seed):
         assert (z >= after.low - 1e-12).all()
         assert (z <= after.high + 1e-12).all()
         assert np.isfinite(after.low).all()
+
+
+def _admissible():
+    """A margin whose third layer has weights 1, -1, 1; a step that may be used; what is known: nothing of neuron 5."""
+    rng = np.random.default_rng(3)
+    net = network(rng)
+    margin = margin_of(net, rng)
+    margin = Margin(*(*vars(margin).values(),)[:4], ball(np.array([1.0, -1.0, 1.0])), margin.c0, np.zeros(0), {})
+    kinds = np.array([FREE, ON, OFF, FREE, LINE, FREE, FREE], dtype=np.int8)
+    low, high = np.array([-1.0, 0.0, -1, -1, -1, -np.inf, -1]), np.array([1.0, 1, 0, 1, 1, np.inf, 1])
+    ones = np.array([1.0, 1, 1, 1, 1, 0, 1])
+    return margin, Step(kinds, ones, ones, ones, ones, ones, ones, np.zeros(3), 0.7), Intervals(low, high)
+
+
+def _put(values, place, value):
+    values = np.array(values, copy=True)
+    values[place] = value
+    return values
+
+
+FORGED = [
+    *((name, place, -1e-300, "wrong sign") for name in ("alpha", "beta", "rho", "tau") for place in (0, 1)),
+    *((name, 0, bad, "no number") for name in ("alpha", "beta", "lam", "rho", "tau", "nu") for bad in (np.nan, np.inf)),
+    ("walls", 1, 1e-300, "no number"),  # there is no box
+    ("kinds", 0, ON, "nothing proves it"),
+    ("kinds", 0, OFF, "nothing proves it"),
+    ("kinds", 1, OFF, "nothing proves it"),
+    ("kinds", 2, ON, "nothing proves it"),
+    ("kinds", 0, -1, "nothing proves it"),
+    ("tau", 5, 1e-9, "nothing proves"),
+    ("rho", 5, 1e-9, "nothing proves"),
+    ("nu", 5, 1e-9, "nothing proves"),
+    ("nu", 5, -1e-9, "nothing proves"),
+    ("kinds", 0, LINE, "above its neuron"),  # not in the last layer
+    ("kinds", 5, LINE, "above its neuron"),  # its weight is negative
+    ("kinds", 6, 4, "above its neuron"),
+    ("beta", 4, 1 + 1e-15, "above its neuron"),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "value", "words"), FORGED)
+def test_a_step_that_may_not_be_used_is_refused(name, place, value, words):
+    margin, step, known = _admissible()
+    margin.check(step, known)
+    with pytest.raises(Refused, match=words):
+        margin.check(step._replace(**{name: _put(getattr(step, name), place, value)}), known)
+
+
+@pytest.mark.parametrize("mu", [-1e-300, np.nan, np.inf])
+def test_so_is_one_with_a_wrong_multiplier_of_the_margin(mu):
+    margin, step, known = _admissible()
+    with pytest.raises(Refused, match="a multiplier"):
+        margin.check(step._replace(mu=mu), known)
+
+
+@pytest.mark.parametrize(("end", "multiplier"), [("low", "tau"), ("low", "nu"), ("high", "tau"), ("high", "nu")])
+def test_a_line_needs_the_ends_that_it_uses(end, multiplier):
+    """τ of what is not FREE uses both ends, ν the one on its side."""
+    margin, step, known = _admissible()
+    nothing = np.zeros(7)
+    step = step._replace(rho=nothing, tau=nothing, nu=nothing)
+    known = known._replace(**{end: _put(getattr(known, end), 4, np.inf if end == "high" else -np.inf)})
+    margin.check(step, known)
+    used = _put(nothing, 4, -1.0 if (end, multiplier) == ("low", "nu") else 1.0)
+    with pytest.raises(Refused, match="an interval"):
+        margin.check(step._replace(**{multiplier: used}), known)
