@@ -58,20 +58,28 @@ def trimmed(start: Solved, radius: float, enough: float = np.inf) -> Solved:
 def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: float = np.inf) -> Solved:
     """Optimal curvatures for flips ‖δ‖ ≤ radius: follow the barrier's path down.
 
-    On every level neurons whose sign is settled leave, then curvatures and multipliers move.
+    On every level neurons whose sign is settled leave, then curvatures and multipliers move. A level on which the value
+    falls, with more rounds too, is left for the next one.
     """
-    best = now = trimmed(solved, radius, enough)
-    nu, last = np.inf, barrier * abs(solved.value) / len(solved.point)
+    best = trimmed(solved, radius, enough)
+    now, nu, last = best, np.inf, barrier * abs(solved.value) / len(solved.point)
     for _ in range(LEVELS):
         N, _, c, kappa_N = now.saddle.concave
         if len(N) == 0 or nu <= last or best.value >= enough:
             break
         W, C, z = now.model.W[N], -now.iterate.multiplier * c, now.concave_inputs
-        nu = max(DESCENT * min(nu, curvature.fitting_barrier(W, C, z, kappa_N)), last)
+        nu = max(DESCENT * _next_barrier(nu, curvature.fitting_barrier(W, C, z, kappa_N)), last)
         kappa = now.saddle.curvatures.copy()
         kappa[N] = curvature.newton(W, C, z, kappa_N, nu)
         saddle = Saddle.at(now.model, now.saddle.kinds, kappa)
-        now = Solved(saddle, saddle.solve(now.iterate, enough, rounds=2, steps=4))
-        best = now if now.value > best.value else best
-        now = trim(now, radius)
+        iterate = saddle.solve(now.iterate, enough, rounds=2, steps=4)
+        if iterate.value < best.value:
+            iterate = saddle.solve(iterate, enough, rounds=8, steps=8)
+        best = Solved(saddle, iterate) if iterate.value > best.value else best
+        now = trim(best, radius)
     return best
+
+
+def _next_barrier(nu: float, fitting: float) -> float:
+    """The barrier that fits the curvatures, if it is lower; a negative one says nothing but at the start."""
+    return min(nu, fitting) if fitting > 0 or nu == np.inf else nu
