@@ -202,14 +202,13 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
     begun, known = time.perf_counter(), Treatment.untried(remedy, patient, before)
     try:
         require(not (remedy.trains and patient.frozen), patient.frozen)
-        training = budget.grant(TRAINING_SHARE * budget.left)
+        training = budget.grant(_for_making(remedy, patient, before.audited, budget))
         given = patient.fewer(remedy.examples(patient, training), rng)
         known = replace(known, examples=len(given.data))
         made = _made(remedy, given, rng, training)
         afford(not budget.late, "the time was up before it was finished")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
-        judges = patient.data if patient.data.X_test is None else patient.data.test
-        budget.charge(judging_work(made.network, len(judges)))
+        budget.charge(judging_work(made.network, len(_judges(patient.data))))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
     except InputError as error:
@@ -235,6 +234,16 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
     return Case(replace(treatment, forecast=expected), flips)
 
 
+def _for_making(remedy: Remedy, patient: Patient, audited: Data, budget: Budget) -> float:
+    """The work that may be spent before measuring: a training must leave enough for what it makes."""
+    share = TRAINING_SHARE * budget.left
+    if not remedy.trains:
+        return share
+    measuring = _attack_work(patient.network, audited) + judging_work(patient.network, len(_judges(patient.data)))
+    afford(measuring < budget.left, _too_dear(measuring))
+    return min(share, budget.left - measuring)
+
+
 def _made(remedy: Remedy, patient: Patient, rng: Generator, budget: Budget) -> Made:
     made = remedy.made(patient, rng, budget)
     return made._replace(network=made.network.to(torch.float64))
@@ -256,12 +265,24 @@ def _changed(before: Network, after: Network, data: Data) -> int:
 
 def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
     """On all audited examples or not at all; with the median of strict flips where ties are closer."""
-    work = Costs.of(treated).attack() * len(audited)
-    afford(work <= budget.left, f"attacking what it made takes {work:.2g} s of work: more than the budget affords")
+    work = _attack_work(treated, audited)
+    afford(work <= budget.left, _too_dear(work))
     radii, flips = smallest(treated, audited, FREE, rng, budget)
     afford(not radii.partial, "the time was up before it was measured")
     close = tied(treated, audited, radii, flips, rng, budget)
     return (radii, flips, None) if close is None else (close, flips, radii.median)
+
+
+def _attack_work(network: Network, audited: Data) -> float:
+    return Costs.of(network).attack() * len(audited)
+
+
+def _too_dear(work: float) -> str:
+    return f"attacking what it makes takes {work:.2g} s of work: more than the budget affords"
+
+
+def _judges(data: Data) -> Data:
+    return data if data.X_test is None else data.test
 
 
 def judged_on(data: Data) -> str:
