@@ -15,7 +15,7 @@ from proofcheck.proof import LARGEST, arrays, digest, floats
 
 INTEGERS = ("biases", "point_sides", "point_signs", "leaf_points", "leaf_signs")
 FLOATS = ("W", "b", "v", "lam", "ceiling", "y", "C")
-RANGE, EXAMPLES = 1e100, 2**12  # of numbers; how many
+RANGE, EXAMPLES = 1e100, 2**14  # of numbers; how many
 
 
 def read_data(path: Path) -> tuple[Array, Array]:

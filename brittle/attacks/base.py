@@ -15,7 +15,7 @@ from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.geometry import unit_rows
-from brittle.networks import Network
+from brittle.networks import Layered, Network
 from brittle.settings import Data
 
 Bounds = tuple[float, float]
@@ -97,6 +97,11 @@ class Target:
     def margins(self) -> Tensor:
         """Those of the examples as they are."""
         return self.network.margins(self.X, self.y).double()
+
+    def changes(self) -> list[int]:
+        """How often each tensor of the examples and of a layered network was changed in place, as PyTorch counts it."""
+        weights = self.network.arrays.values() if isinstance(self.network, Layered) else ()
+        return [0 if each.is_inference() else each._version for each in (self.X, self.y, *weights)]
 
     def limits(self, directions: Tensor, limit: float | Tensor, rows: Tensor | None = None) -> Tensor:
         """How far each ray (of these rows) may go: up to the limit, and no farther than the box."""
@@ -186,7 +191,7 @@ class Attack(ABC, Generic[Outcome]):
         """Many examples some after others, so that the working memory does not grow with them."""
 
         def found(part: Target) -> Outcome:
-            result = self._judged(part, self.propose(part))
+            result = self._judged(part, self._proposed(part))
             return result if vectors else without_vectors(result)
 
         data, count = target.data, len(target.X)
@@ -204,6 +209,24 @@ class Attack(ABC, Generic[Outcome]):
     @abstractmethod
     def propose(self, target: Target) -> Attempt:
         """A perturbation for every example; `run` measures it and trusts nothing else."""
+
+    def _proposed(self, target: Target) -> Attempt:
+        """What `propose` returns, of the right shape, by an attack that left everything as it was."""
+        word, before = type(self).__name__, target.changes()
+        attempt = self.propose(target)
+        require(
+            target.changes() == before,
+            f"{word}.propose changes the examples or the network in place, and nothing can be measured on them: "
+            "let it work on copies",
+        )
+        shapes = [tuple(getattr(getattr(attempt, name, None), "shape", ())) for name in ("perturbations", "direction")]
+        right = tuple(target.X.shape)
+        require(
+            isinstance(attempt, Attempt) and shapes == [right, right],
+            f"{word}.propose returns {type(attempt).__name__} with shapes {shapes}; it must return an Attempt with "
+            f"perturbations and direction of shape {right}",
+        )
+        return attempt
 
     def _judged(self, target: Target, attempt: Attempt) -> Outcome:
         """Nothing is taken from the attack's own word."""

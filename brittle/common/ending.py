@@ -7,7 +7,8 @@ class Ending(enum.StrEnum):
     """A word, as tables and JSON show it, with one line of `advice` on what to do about it.
 
     It is a string as well: `training.status == "reached"`. Training ends as REACHED, BUDGET, STALLED, DIVERGED or
-    INTERRUPTED; a certificate of one example as ERROR, EXACT, CAPPED or OPEN; the KKT solver as SOLVED or INACCURATE.
+    INTERRUPTED; a certificate of one example as ERROR, EXACT, CAPPED or OPEN; the KKT solver as SOLVED or INACCURATE;
+    the search for the largest margin as REACHED, BUDGET or ROUNDING.
 
     Examples:
         >>> from brittle.training import Ending
@@ -43,3 +44,5 @@ class Ending(enum.StrEnum):
         "near a KKT point only: read the residual before relying on it; examples that nearly coincide "
         "are the usual cause, so merge them or start from another network",
     )
+
+    ROUNDING = "rounding", "rounding errors hide the rest: ask for less, or centre and scale the examples to size 1"

@@ -81,15 +81,19 @@ class Linearised(Protocol[V]):
 
 
 def follow(
-    linearise: Callable[[Iterate[V]], Linearised[V]], start: Iterate[V], tolerance: float, limit: int = 60
+    linearise: Callable[[Iterate[V]], Linearised[V]],
+    start: Iterate[V],
+    tolerance: float,
+    limit: int = 60,
+    stop: Callable[[], bool] = lambda: False,
 ) -> Iterate[V]:
-    """The best iterate on the central path's way to gap ≤ tolerance, after `limit` steps at most."""
+    """The best iterate on the central path's way to gap ≤ tolerance, after `limit` steps at most or at a `stop`."""
     iterate = best = start
     for _ in range(limit):
         system = linearise(iterate)
         iterate = replace(iterate, gap=system.gap)
         best = min(best, iterate, key=lambda either: either.gap)
-        if not tolerance < iterate.gap < 1e3 * best.gap or iterate.steps > best.steps + PATIENCE:
+        if not tolerance < iterate.gap < 1e3 * best.gap or iterate.steps > best.steps + PATIENCE or stop():
             break
         direction = predict_and_correct(system.factor(), iterate)
         length = STEP * iterate.longest(direction)

@@ -1,5 +1,6 @@
 """Restricted masters one after the other, and what the solution of one says about the KKT point."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,12 +40,19 @@ class SolvedMaster:
 
 
 def solve_master(
-    examples: Examples, columns: Columns, tolerance: float, last: SolvedMaster | None = None
+    examples: Examples,
+    columns: Columns,
+    tolerance: float,
+    last: SolvedMaster | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> SolvedMaster:
-    """The restricted master of these columns to a gap of `tolerance`; `last` itself if it is that already."""
+    """The restricted master of these columns to a gap of `tolerance`, or as far as it was at a `stop`.
+
+    It is `last` itself if that is what is asked for.
+    """
     if last is not None and last.master.columns is columns and last.iterate.gap <= tolerance:
         return last
     master = RestrictedMaster(examples.K, examples.y, columns)
-    iterate = follow(partial(linearise, master), master.start(), tolerance)
+    iterate = follow(partial(linearise, master), master.start(), tolerance, stop=stop)
     programs, steps = (last.programs, last.steps) if last is not None else (0, 0)
     return SolvedMaster(examples, master, iterate, programs + 1, steps + iterate.steps)

@@ -110,6 +110,10 @@ class Theorem(ABC):
 
     def judge(self, instance: Instance, findings: Findings) -> Judgement:
         """The outcome where every hypothesis holds: a broken promise is a violation."""
+        if not findings.promises:
+            return Judgement(Outcome.INCONCLUSIVE, "nothing is promised here")
+        if findings.undefined:
+            return Judgement(Outcome.INCONCLUSIVE, f"the limit of {findings.undefined[0].name} is no number here")
         if findings.unmeasured:
             return Judgement(Outcome.INCONCLUSIVE, f"{findings.unmeasured[0].name} could not be measured")
         if findings.broken:

@@ -96,9 +96,10 @@ class Promise(Result):
 
     @property
     def vacuous(self) -> bool:
-        """Whether it says no more than what holds anyway."""
-        beyond = self.threshold >= self.trivial
-        return beyond if self.relation is Relation.AT_MOST else self.threshold <= self.trivial
+        """Whether it says no more than what holds anyway: at most infinity, or at least minus that, always does."""
+        if self.relation is Relation.AT_MOST:
+            return self.threshold >= self.trivial or self.threshold == math.inf
+        return self.threshold <= self.trivial or self.threshold == -math.inf
 
     def __str__(self) -> str:
         anyway = "" if math.isnan(self.trivial) else f", where {self.trivial:.6g} holds anyway"

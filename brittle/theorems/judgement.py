@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from brittle.common.errors import require
 from brittle.theorems.comparison import Comparison, Promise
 from brittle.theorems.scaling import Scaling
 
@@ -78,6 +79,11 @@ class Findings:
         return tuple(comparison for comparison in self.bound if math.isnan(comparison.value))
 
     @property
+    def undefined(self) -> tuple[Comparison, ...]:
+        """Promises whose own limit is no number."""
+        return tuple(comparison for comparison in self.bound if math.isnan(comparison.threshold))
+
+    @property
     def broken(self) -> tuple[Comparison, ...]:
         """Promises that do not hold."""
         return tuple(comparison for comparison in self.bound if not comparison.holds)
@@ -96,6 +102,9 @@ class Findings:
 
 def findings(promises: Sequence[Promise], measured: Mapping[str, float]) -> Findings:
     """Every promise beside its measure."""
+    unknown = [promise.measure for promise in promises if promise.measure not in measured]
+    known = ", ".join(map(repr, measured)) or "nothing"
+    require(not unknown, f"the bound is about {', '.join(map(repr, unknown))}, and the witness measures {known}")
     return Findings(tuple(promises), tuple(promise.against(measured[promise.measure]) for promise in promises))
 
 

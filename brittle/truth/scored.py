@@ -20,6 +20,7 @@ from brittle.truth.made import Problem
 CLOSE = 0.01  # an excess below this counts as found
 ROUNDING = 1e-9  # by which a bound may exceed the flip that refutes it, relatively
 ALL = "all"
+COLUMNS = ("problem", "example", "lower")
 
 
 @dataclass(frozen=True)
@@ -143,6 +144,7 @@ def _joined(parts: list[Measured]) -> tuple[Tensor, Tensor, Tensor, float]:
 def stated(path: Path, problems: Iterable[Problem]) -> list[Measured]:
     """The bounds of a file: .csv with columns problem, example, lower, or .json {problem: [lower, ...]}."""
     given = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
+    require(any(given.values()), f"{path}: there are no bounds in it")
     problems = list(problems)
     unknown = given.keys() - {problem.name for problem in problems}
     require(not unknown, f"{path}: the problem {min(unknown, default='')!r} is not in the folder")
@@ -168,10 +170,23 @@ def _from_json(path: Path) -> Mapping[str, dict[int, float]]:
 
 def _from_csv(path: Path) -> Mapping[str, dict[int, float]]:
     given: dict[str, dict[int, float]] = {}
-    try:
-        with path.open(newline="") as file:
-            for line in csv.DictReader(file):
-                given.setdefault(line["problem"], {})[int(line["example"])] = float(line["lower"])
-    except (ValueError, TypeError, KeyError, csv.Error) as error:
-        raise InputError(f"{path}: {error}; columns problem, example and lower are needed") from None
+    with path.open(newline="", encoding="utf-8-sig") as file:  # spreadsheets put a mark before the first column's name
+        lines = csv.DictReader(file)
+        try:
+            require(set(COLUMNS) <= set(lines.fieldnames or ()), f"{path}: columns {', '.join(COLUMNS)} are needed")
+            for line in lines:
+                name, row, bound = _row(f"{path}, line {lines.line_num}", line)
+                bounds = given.setdefault(name, {})
+                require(row not in bounds, f"{path}, line {lines.line_num}: {name}, example {row} is there twice")
+                bounds[row] = bound
+        except (csv.Error, UnicodeDecodeError) as error:
+            raise InputError(f"{path}: {error}; a table of the columns {', '.join(COLUMNS)} is needed") from None
     return given
+
+
+def _row(place: str, line: Mapping[str, str | None]) -> tuple[str, int, float]:
+    name, row, bound = (line[column] for column in COLUMNS)
+    try:
+        return str(name), int(row or ""), float(bound or "")
+    except ValueError:
+        raise InputError(f"{place}: {row!r} and {bound!r} must be an example's number and a radius") from None

@@ -226,3 +226,32 @@ def test_wrong_parameters_are_named():
     with pytest.raises(InputError, match="lies in 5 dimensions"):
         Ray(subspace=Restriction(torch.eye(5, dtype=DOUBLE)[:, :2])).run(network, data)
     assert FREE.free
+
+
+class Careless(Attack):
+    """Does `harm` to its target before it proposes next to nothing."""
+
+    def __init__(self, harm):
+        self.harm = harm
+
+    def propose(self, target):
+        self.harm(target)
+        small = torch.full_like(target.X, 1e-9)
+        return Attempt(small, small)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [lambda target: target.X.neg_(), lambda target: target.y.neg_(), lambda target: target.network.v.neg_()],
+    ids=["examples", "labels", "weights"],
+)
+def test_an_attack_that_changes_what_it_is_measured_on_is_refused(harm):
+    with pytest.raises(InputError, match=r"Careless\.propose changes the examples or the network in place"):
+        Careless(harm).run(*problem())
+
+
+@pytest.mark.parametrize("proposed", [None, torch.zeros(12, 8), Attempt(torch.zeros(3), torch.zeros(3))])
+def test_what_is_no_attempt_is_refused_in_one_line(proposed, monkeypatch):
+    monkeypatch.setattr(Far, "propose", lambda self, target: proposed)
+    with pytest.raises(InputError, match=r"an Attempt with perturbations and direction of shape \(12, 8\)"):
+        Far().run(*problem())

@@ -28,7 +28,7 @@ def test_an_ending_survives_files_and_processes(ending):
 def test_there_is_a_word_for_every_way_to_end():
     training = {"reached", "budget", "stalled", "diverged", "interrupted"}
     certificates = {"error", "exact", "capped", "open"}
-    assert set(Ending) == training | certificates | {"solved", "inaccurate"}
+    assert set(Ending) == training | certificates | {"solved", "inaccurate", "rounding"}
 
 
 def test_an_unknown_word_is_no_ending():

@@ -11,6 +11,7 @@ from brittle.common.errors import InputError
 from brittle.common.progress import Progress
 from brittle.margin import Ending, MarginProof, check_margin, gap, largest, solve
 from brittle.margin.any_width.proof import Leaf
+from brittle.margin.solved_master import solve_master
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 from tests.margin.gains import featured, largest_gain
@@ -103,6 +104,31 @@ def test_the_unit_of_the_data_does_not_matter():
     assert small.normalised_margin * 1e6 == pytest.approx(large.normalised_margin / 1e6, rel=4e-6)
 
 
+@pytest.mark.parametrize(("scale", "shift"), [(0.01, 0.0), (1.0, 100.0)])
+def test_examples_far_from_0_or_close_to_it_are_searched_too(scale, shift):
+    data = gaussian(10, 3, 3)
+    moved = Data(scale * data.X + shift, data.y)
+    found = proved(moved, gap=1e-4)
+    assert found.status is Ending.REACHED
+    assert largest_gain(featured(moved, True), moved.y.numpy(), found.proof.lam) ** 2 <= found.proof.ceiling
+
+
+def test_a_gap_below_rounding_is_not_said_to_need_more_time():
+    found = proved(gaussian(6, 3, 0), gap=1e-12)
+    assert 1e-12 < found.proved_gap < 1e-6
+    assert found.status is Ending.ROUNDING
+
+
+@pytest.mark.parametrize(("scale", "biases"), [(1e160, True), (1e99, False), (1e-120, False)])
+def test_examples_that_no_proof_can_be_about_are_refused(scale, biases):
+    data = gaussian(6, 3, 0)
+    network = TwoLayer(data.X, torch.zeros(6, dtype=torch.float64), data.y)
+    with pytest.raises(InputError, match="must lie between 1e-80 and 1e\\+80"):
+        largest(Data(scale * data.X, data.y), biases=biases)
+    with pytest.raises(InputError, match="must lie between 1e-80 and 1e\\+80"):
+        gap(network, Data(scale * data.X, data.y), biases=biases)
+
+
 def hard():
     """Data whose proof needs many nodes."""
     return gaussian(22, 3, 0)
@@ -131,6 +157,22 @@ def test_a_proof_of_other_data_is_not_gone_on_with():
         largest(gaussian(6, 3, 1), proof=found.proof)
     with pytest.raises(InputError, match="biases=True, and biases=False"):
         largest(gaussian(6, 3, 0), proof=found.proof, biases=False)
+
+
+def test_no_program_is_begun_when_time_is_up(monkeypatch):
+    """A master may take minutes: the last one's multipliers are what is proved with, and a running one stops."""
+    solved, ticks = [], itertools.count()
+
+    def counting(examples, columns, tolerance, **options):
+        master = solve_master(examples, columns, tolerance, **options)
+        solved.append(master.iterate.gap <= tolerance)
+        return master
+
+    monkeypatch.setattr("brittle.margin.any_width.generation.solve_master", counting)
+    found = proved(hard(), clock=lambda: 0.0 if len(solved) < 1 else float(next(ticks)), seconds=3.0)
+    assert found.status is Ending.BUDGET
+    assert solved == [True, False]
+    assert found.rounds == 2
 
 
 def test_memory_is_bounded():

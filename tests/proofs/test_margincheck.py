@@ -11,11 +11,13 @@ import pytest
 from benchmarks.forged_margins import BREAKS, HELPS, Genuine, accepted, below, broken, copied, genuine, lie
 from brittle.cli import main
 from brittle.margin import check_margin, gap, largest
+from brittle.margin.any_width.largest import MOST
 from brittle.margin.any_width.writing import _feasible
 from brittle.networks import orthogonal_kkt
 from brittle.settings import Orthogonal, save_data
 from margincheck.cover import covered
 from margincheck.leaf import feasible
+from margincheck.proof import read_data
 from proofcheck.balls import Refused
 from proofcheck.proof import digest
 from tests.margin.gains import featured, largest_gain
@@ -252,3 +254,10 @@ def test_the_command_writes_what_the_checker_reads(tmp_path, monkeypatch, capsys
     assert (tmp_path / "proof.data.npz").exists() == (suffix == "csv")
     capsys.readouterr()
     assert margincheck(["proof.npz", "--data", readable]) == 0
+
+
+def test_as_many_examples_as_a_search_takes_are_checked(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(MOST) % 2, 1.0, -1.0)
+    np.savez(tmp_path / "data.npz", X=y[:, None] + 0.1 * rng.random((MOST, 1)), y=y)
+    assert len(read_data(tmp_path / "data.npz")[0]) == MOST

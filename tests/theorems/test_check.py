@@ -161,10 +161,10 @@ class Weighed(Theorem, id="toy2024/4"):
         yield at_least("weight", math.nan if facts is None else facts.weight, 0)
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return []
+        return [promise_at_least("examples", 1)]
 
     def witness(self, instance: Instance) -> Witness:
-        return Witness()
+        return Witness({"examples": len(instance.data)})
 
     def default(self, rng: torch.Generator) -> Instance:
         return Instance(DATA, facts=Weight(1.0))
@@ -339,3 +339,33 @@ def test_an_infinite_threshold_is_one(tolerance):
     assert at_most("n", 5, math.inf, tolerance).holds
     assert not at_least("n", 5, math.inf).holds
     assert not at_most("n", math.nan, math.inf, tolerance).holds
+
+
+@dataclass(frozen=True)
+class Promising(Toy):
+    """Promises whatever it is told to."""
+
+    promises: tuple[Promise, ...] = ()
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return list(self.promises)
+
+
+@pytest.mark.parametrize(
+    ("promises", "says"),
+    [
+        ((), "nothing is promised here"),
+        ((promise_at_most("value", math.nan),), "the limit of value is no number here"),
+        ((promise_at_most("value", math.inf),), "vacuous"),
+        ((promise_at_least("value", -math.inf),), "vacuous"),
+    ],
+)
+def test_a_promise_that_cannot_be_broken_or_kept_decides_nothing(promises, says):
+    verdict = check(Promising(promises=promises), DATA)
+    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert says in verdict.advice
+
+
+def test_a_promise_about_something_that_is_not_measured_is_named():
+    with pytest.raises(InputError, match="the bound is about 'length', and the witness measures 'value'"):
+        check(Promising(promises=(promise_at_most("length", 1.0),)), DATA)

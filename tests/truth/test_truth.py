@@ -195,7 +195,13 @@ def test_bounds_of_a_file(tmp_path):
         ("problem,example,lower\nline,7,1\n", "examples 0 to 1, not 7"),
         ("problem,example,lower\nline,0,-1\n", "no radius"),
         ("problem,example,lower\nline,0,nan\n", "no radius"),
-        ("a,b\n1,2\n", "columns problem, example and lower"),
+        ("a,b\n1,2\n", "columns problem, example, lower are needed"),
+        ("problem,example,lower\nline,0,9\nline,0,1\n", "line 3: line, example 0 is there twice"),
+        ("problem,example,lower\nline,0\n", "line 2: '0' and None must be an example's number and a radius"),
+        ("problem,example,lower\nline,zero,1\n", "line 2: 'zero' and '1' must be"),
+        ("problem,example,lower\n", "there are no bounds in it"),
+        ("", "columns problem, example, lower are needed"),
+        ("problem,example,lower\nline,0,\0\n", "mine.csv"),
     ],
 )
 def test_bad_files_of_bounds_are_one_line(tmp_path, text, words):
@@ -203,6 +209,12 @@ def test_bad_files_of_bounds_are_one_line(tmp_path, text, words):
     table.write_text(text)
     with pytest.raises(InputError, match=words):
         stated(table, [line()])
+
+
+def test_a_table_of_a_spreadsheet_is_read(tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text("problem,example,lower\r\nline,0,.5\r\n", encoding="utf-8-sig")
+    assert stated(table, [line()])[0].values[0] == 0.5
 
 
 def test_queries_ask_for_a_flip_within_the_radius(tmp_path):

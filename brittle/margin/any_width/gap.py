@@ -13,6 +13,7 @@ from brittle.margin.any_width.checker import check
 from brittle.margin.any_width.generation import roots
 from brittle.margin.any_width.proof import Array, MarginProof
 from brittle.margin.any_width.side import without_negligible
+from brittle.margin.any_width.starts import require_in_range
 from brittle.margin.any_width.writing import written
 from brittle.margin.examples import Examples
 from brittle.margin.kkt import homogeneous, require_classified, residual
@@ -77,6 +78,7 @@ def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
         >>> bt.margin.gap(robust, data).share < 0.9
         True
     """
+    require_in_range(data, biases)
     began = time.perf_counter()
     X, weights = homogeneous(network, data, biases)
     require_classified(weights.margins(X, data.y))

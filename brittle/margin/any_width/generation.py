@@ -6,6 +6,7 @@ neuron is a neuron on all examples.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -53,7 +54,8 @@ class State:
 
     columns: of the next master, on all examples; chosen (n,): the working set; fine: whether masters are solved finely
     neurons, norm: the best network and its Σ‖u‖ at margin 1, in units of the examples; dual: the best proof
-    solved: the master that they come from, if from one; rounds: masters; done: nothing is left to do
+    solved: the master that they come from, if from one; lam (n,): multipliers of the last master; rounds: masters
+    done: nothing is left to do; tired: what ended the search is time, memory or the size of the working set
     """
 
     columns: Columns
@@ -63,8 +65,10 @@ class State:
     norm: float = np.inf
     solved: SolvedMaster | None = None
     dual: Dual | None = None
+    lam: Array | None = None
     rounds: int = 0
     done: bool = False
+    tired: bool = False
 
     @property
     def gap(self) -> float:
@@ -95,10 +99,13 @@ class Generation:
         state = self._distinct(state)
         solved = self._master(state)
         state = self._better(replace(state, rounds=state.rounds + 1), solved)
+        if self.stop(0) and state.lam is not None and solved.iterate.gap > self._tolerance(state):
+            return state
+        lam = self._multipliers(state, solved)
+        state = replace(state, lam=lam)
         grown = self._grown(state, solved)
         if grown is not None:
             return grown
-        lam = self._multipliers(state, solved)
         sides = [side_of(self.examples.K.numpy(), self.examples.y.numpy(), lam, sign) for sign in SIGNS]
         entering = self._cheap(state, sides)
         if not len(entering):
@@ -106,18 +113,22 @@ class Generation:
                 return replace(state, fine=True)
             state, entering = self._proved(state, lam, tuple(Tree.of(side, self.threshold) for side in sides))
         if state.gap <= self.gap or not len(entering):
-            return replace(state, done=True)
+            tired = state.gap > self.gap and (state.tired or self._full(state))
+            return replace(state, done=not tired, tired=tired)
+        state = replace(state, tired=False)
         return replace(state, columns=self._kept(state.columns, solved).joined(entering))
 
     def run(self, state: State) -> State:
         """Rounds until the gap is closed or time is up; a proof there is in any case."""
-        while not state.done and not self.stop(0):
+        while not state.done and not state.tired and not self.stop(0):
             state = self.step(state)
             self.tell(state, state.gap)
         return state if state.dual is not None else self.one_shot(state)
 
     def one_shot(self, state: State) -> State:
-        """What the roots alone prove at the present columns' multipliers."""
+        """What the roots alone prove at the last master's multipliers, or at those of a first one."""
+        if state.lam is not None:
+            return self.rooted(state, state.lam)
         state = replace(self._distinct(state), fine=True)
         solved = self._master(state)
         return self.rooted(self._better(state, solved), self._multipliers(state, solved))
@@ -131,14 +142,19 @@ class Generation:
         state = self._proved_by(state, dual)
         state, entering = self._proved(state, dual.lam, dual.trees)
         columns = state.columns.joined(entering) if len(entering) else state.columns
-        return replace(state, columns=columns, done=state.gap <= self.gap)
+        return replace(state, columns=columns, done=state.gap <= self.gap, tired=False)
 
     def _distinct(self, state: State) -> State:
         """Without columns that are the same on the working set."""
         return replace(state, columns=state.columns.take(_inside(state).first()))
 
     def _master(self, state: State) -> SolvedMaster:
-        return solve_master(self.examples.take(state.chosen), _inside(state), FINE if state.fine else COARSE)
+        """The first one is solved in any case: its multipliers prove something."""
+        stop = partial(self.stop, 0) if state.lam is not None else lambda: False
+        return solve_master(self.examples.take(state.chosen), _inside(state), self._tolerance(state), stop=stop)
+
+    def _tolerance(self, state: State) -> float:
+        return FINE if state.fine else COARSE
 
     def _multipliers(self, state: State, solved: SolvedMaster) -> Array:
         lam = torch.zeros(len(state.chosen), dtype=torch.float64)
@@ -171,9 +187,9 @@ class Generation:
 
     def _grown(self, state: State, solved: SolvedMaster) -> State | None:
         """With the examples that the master's network misses, if there are any."""
-        room = MOST - int(state.chosen.sum())
-        if bool(state.chosen.all()) or room <= 0:
+        if bool(state.chosen.all()) or self._full(state):
             return None
+        room = MOST - int(state.chosen.sum())
         neurons = neurons_of(solved)
         q = self.examples.margins(neurons)
         missed = ~state.chosen & (q < float(q[state.chosen].min()) * (1 - MISSED))
@@ -185,6 +201,10 @@ class Generation:
         alone = torch.zeros(len(worst), len(q), dtype=torch.float64).scatter_(1, worst[:, None], 1.0)
         columns = self._kept(state.columns, solved).joined(Columns(self.examples.y[worst], alone)).joined(shown)
         return replace(state, chosen=state.chosen.index_fill(0, worst, True), columns=columns)
+
+    def _full(self, state: State) -> bool:
+        """Whether no more examples are taken in, though there are more."""
+        return MOST <= int(state.chosen.sum()) < len(state.chosen)
 
     def _cheap(self, state: State, sides: list[Side]) -> Columns:
         """Patterns that gain more than 1, found without a proof."""
@@ -220,7 +240,7 @@ class Generation:
         while not tired and not any(tree.gains for tree in trees) and any(tree.left for tree in trees):
             some_nodes(max((tree for tree in trees if tree.left), key=lambda each: each.bound))
         first, second = (self._extended(tree.side, tree.patterns()) for tree in trees)
-        return self._proved_by(state, Dual(lam, trees)), first.joined(second)
+        return replace(self._proved_by(state, Dual(lam, trees)), tired=tired), first.joined(second)
 
     def _tired(self, state: State, dual: Dual, tree: Tree) -> bool:
         """Whether time or memory is used up; every node is told of."""

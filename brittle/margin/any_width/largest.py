@@ -16,7 +16,7 @@ from brittle.common.result import Result
 from brittle.margin.any_width.checker import check
 from brittle.margin.any_width.generation import Generation, State
 from brittle.margin.any_width.proof import MarginProof
-from brittle.margin.any_width.starts import first_columns, first_network, first_set
+from brittle.margin.any_width.starts import first_columns, first_network, first_set, require_in_range
 from brittle.margin.any_width.writing import read, written
 from brittle.margin.examples import distinct, gather
 from brittle.margin.kkt import homogeneous, require_classified
@@ -37,7 +37,8 @@ class LargestMargin(Result):
     normalised_margin: its γ = min q/‖θ‖² is at least this
     upper: no network has a larger one
     proved_gap: upper/γ - 1
-    status: REACHED, or BUDGET if seconds or memory ran out before the gap that was asked for
+    status: REACHED; BUDGET if seconds or memory ran out before the gap that was asked for; ROUNDING if nothing was left
+        to try, which happens below a gap of about 1e-7 and where examples nearly coincide beside their size
     rounds: convex programs that were solved; nodes: of the last search through sign patterns
     seconds: from the call to the answer
     proof: what `check_margin` accepts
@@ -100,6 +101,7 @@ def largest(
     require_positive("seconds", seconds)
     require_positive("memory", memory)
     require(len(data) <= MOST, f"there are {len(data)} examples; {MOST} are the most, for the memory of their products")
+    require_in_range(data, biases)
     began = clock()
     start = start if start is not None else first_network(data, biases, seed)
     X, weights = homogeneous(start, data, biases)
@@ -135,13 +137,13 @@ def _result(state: State, generation: Generation, data: Data, biases: bool, inde
     proof = written(state.dual, network, data, biases, generation.examples.unit, index.numpy())
     found = check(proof, data)
     assert found.accepted, found.reason
-    reached = found.proved_gap <= gap
+    missed = Ending.ROUNDING if state.done else Ending.BUDGET
     return LargestMargin(
         network=network,
         normalised_margin=found.normalised_margin,
         upper=found.upper,
         proved_gap=found.proved_gap,
-        status=Ending.REACHED if reached else Ending.BUDGET,
+        status=Ending.REACHED if found.proved_gap <= gap else missed,
         rounds=state.rounds,
         nodes=sum(tree.nodes for tree in state.dual.trees),
         seconds=0.0,

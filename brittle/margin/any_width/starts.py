@@ -15,10 +15,14 @@ FIRST = 100  # examples of a larger set to begin with
 HEAVIEST = 100  # neurons of the start whose patterns enter at once
 UNAIDED = 2000  # examples for which a first network is made
 ATTEMPTS = 4
+LARGEST = 1e80  # entry of an example; a proof holds multipliers that are inverse to it
 
 
 def first_network(data: Data, biases: bool, seed: int) -> TwoLayer:
-    """Random neurons, with output weights of least norm that give every example the margin 1."""
+    """Random neurons, with output weights of least norm that give every example the margin 1.
+
+    Where neurons at 0 of size 1 see no difference between the examples, they are drawn at their centre in their units.
+    """
     data.require_binary()
     require(
         len(data) <= UNAIDED,
@@ -30,15 +34,30 @@ def first_network(data: Data, biases: bool, seed: int) -> TwoLayer:
     if not biases:
         require_separable_without_biases(data)
     rng = torch.Generator().manual_seed(seed)
-    for attempt in range(ATTEMPTS):
-        width = 2 ** (attempt + 1) * len(keep) + 10
-        drawn = PyTorch().draw(data.columns, width, rng)
-        b = drawn.b if biases else torch.zeros_like(drawn.b)
-        Z = torch.addmm(b, data.X[keep], drawn.W.T).relu()
-        v = torch.linalg.lstsq(Z, data.y[keep, None], driver="gelsd").solution[:, 0]
-        if bool((data.y[keep] * (Z @ v) > 0.5).all()):
-            return TwoLayer(drawn.W, b, v)
-    raise InputError("no network was found that classifies the examples; some of them may nearly coincide: drop those")
+    centre = data.X[keep].mean(0) if biases else torch.zeros_like(data.X[0])
+    spread = float((data.X[keep] - centre).square().mean().sqrt()) or 1.0
+    for origin, unit in ((torch.zeros_like(centre), 1.0), (centre, spread)):
+        for attempt in range(ATTEMPTS):
+            drawn = PyTorch().draw(data.columns, 2 ** (attempt + 1) * len(keep) + 10, rng)
+            W = drawn.W / unit
+            b = drawn.b - W @ origin if biases else torch.zeros_like(drawn.b)
+            Z = torch.addmm(b, data.X[keep], W.T).relu()
+            v = torch.linalg.lstsq(Z, data.y[keep, None], driver="gelsd").solution[:, 0]
+            if bool((data.y[keep] * (Z @ v) > 0.5).all()):
+                return TwoLayer(W, b, v)
+    raise InputError(
+        "no network was found that classifies the examples; some of them may nearly coincide: drop those, "
+        "or centre the examples and scale them to size 1"
+    )
+
+
+def require_in_range(data: Data, biases: bool) -> None:
+    """The largest entry of all is one that a proof can be about; with biases there is the entry 1."""
+    largest = float(data.X.abs().max())
+    require(
+        largest <= LARGEST and (biases or largest == 0 or largest >= 1 / LARGEST),
+        f"the largest entry of an example is {largest:.3g}; it must lie between {1 / LARGEST:g} and {LARGEST:g}",
+    )
 
 
 def require_separable_without_biases(data: Data) -> None:
