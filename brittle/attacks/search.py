@@ -105,16 +105,16 @@ class Search:
             sizes = lengths * torch.where(flipped, 1 - IN_OR_OUT, 1 + IN_OR_OUT)
         found = best.isfinite()
         other._try(rows[found], other.rays[rows[found]], best[found] * (1 + IN_OR_OUT))
-        other._shorten_by_planes(FEW_PLANES, 0.0)
+        other.shorten_by_planes(FEW_PLANES, 0.0)
         other.norms[other.norms > HOPEFUL * self.norms] = torch.inf
         return other
 
-    def take_shorter(self, other: "Search", bound: Tensor, others_bound: Tensor) -> Tensor:
-        """The shorter flip of both searches, and what is proved about it."""
+    def take_shorter(self, other: "Search") -> Tensor:
+        """The shorter flip of both searches; returns whose is the other's."""
         better = other.norms < self.norms * (1 - STEP)
         self.norms, self.rays = torch.where(better, other.norms, self.norms), self.rays.clone()
         self.rays[better] = other.rays[better]
-        return torch.where(better, others_bound, bound)
+        return better
 
     def seek(self) -> None:
         """Where no ray flipped, walk downhill and take the ray to where that leads: by Polyak's steps, then by PGD."""
@@ -151,17 +151,21 @@ class Search:
 
     def shorten(self, rounds: int, tolerance: float) -> Tensor:
         """Improve the shortest flips until nothing helps; returns what is proved about them, 0 where nothing is."""
+        if not isinstance(self.target.network, TwoLayer) or self.target.bounds is not None:
+            self.shorten_by_planes(rounds, tolerance)
+        return self.finish(rounds, tolerance)
+
+    def finish(self, rounds: int, tolerance: float) -> Tensor:
+        """From region to region, to the shortest flip of each; returns what is proved about the last one."""
         network = self.target.network
         if isinstance(network, TwoLayer):
-            if self.target.bounds is not None:
-                self._shorten_by_planes(rounds, tolerance)
             return self._shorten_at_kinks(network, rounds)
-        self._shorten_by_planes(rounds, tolerance)
         if isinstance(network, Layered):
             return self._shorten_in_regions(network, rounds, tolerance)
         return torch.zeros_like(self.norms)
 
-    def _shorten_by_planes(self, rounds: int, tolerance: float) -> None:
+    def shorten_by_planes(self, rounds: int, tolerance: float) -> None:
+        """From every flip to the shortest point of the plane that touches the margin there, while that helps."""
         live = self._found()
         for _ in range(rounds):
             if not len(live):

@@ -81,3 +81,20 @@ def test_nothing_is_claimed_where_numbers_overflow(A, h):
     nearest = least_distance(np.array(A), np.array(h))
     assert nearest.point is None
     assert nearest.lower == nearest.distance == 0
+
+
+@settings(max_examples=30)
+@given(seeds, st.integers(1, 8), st.sampled_from([0.0, 1e-3, 1e-6, 1e-9]))
+def test_many_dimensions_are_those_of_the_half_spaces_alone(seed, rows, tilt):
+    """In the span of the normals the system is square; half-spaces that are nearly parallel must not lose digits."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((rows, 60))
+    if tilt:
+        A = np.concatenate([A, A[:1] + tilt * rng.standard_normal((1, 60))])
+    h = A @ rng.standard_normal(60)
+    span, coordinates = np.linalg.qr(A.T)
+    tall, square = least_distance(A, h), least_distance(coordinates.T, h)
+    assert tall.distance == pytest.approx(square.distance, rel=1e-8)
+    assert tall.lower == pytest.approx(square.lower, rel=1e-8)
+    if not tilt:
+        np.testing.assert_allclose(tall.point, span @ square.point, atol=1e-10 * (1 + square.distance))
