@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.models import DataFile, NetworkFile, loaded
+from brittle.common.interrupts import keeping
 
 if TYPE_CHECKING:
     from brittle.margin import LargestMargin
@@ -40,7 +41,8 @@ def largest_margin(
     earlier = None if search.resume is None else MarginProof.load(search.resume, data.y.numpy())
     if start is None and earlier is not None:
         start = earlier.network
-    with watching("largest margin") as watch:
+    kept = _Kept(search.proof)
+    with watching("largest margin") as watch, keeping(kept.words):
         found = largest(
             data,
             start=start,
@@ -50,9 +52,29 @@ def largest_margin(
             seconds=search.seconds,
             seed=search.seed,
             watch=watch,
+            keep=None if search.proof is None else kept,
         )
     content = {**found.to_json(), "seed": search.seed}
     deliver(lambda: _save(found, search, data, data_file.path), lambda: emit(content, json_file, fields_table(content)))
+
+
+@dataclass
+class _Kept:
+    """What is proved so far, in the file of the proof, should the search be cut off."""
+
+    path: Path | None
+    times: int = 0
+
+    def __call__(self, found: "LargestMargin") -> None:
+        assert self.path is not None
+        found.proof.save(self.path)
+        self.times += 1
+
+    def words(self) -> str:
+        """What the line of an interruption says."""
+        if self.times:
+            return f"{self.path} holds what was proved so far, and --resume {self.path} goes on from there"
+        return "" if self.path is not None else "with --proof FILE what is proved is kept every 20 seconds"
 
 
 def _given(network_file: NetworkFile | None, data_file: DataFile) -> "tuple[Network | None, Data]":

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from brittle.cli import main
+from brittle.common.interrupts import Interrupted
 from tests.processes import Session, needs_proc
 
 pytestmark = needs_proc
@@ -102,3 +103,26 @@ def test_in_the_middle_of_long_work(number, name, options, files, tmp_path):
         assert session.process.stdout.readline() == b"begun\n"
         assert session.ended_by(number) == (128 + number, f"brittle: {word(number)}\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_search_for_the_largest_margin_leaves_its_proof(tmp_path, monkeypatch):
+    """Cut off at the first proof that is kept; the next search goes on from it."""
+    from brittle.cli import margins
+    from brittle.margin.any_width import largest
+
+    data, proof = tmp_path / "data.npz", tmp_path / "proof.npz"
+    assert main(["data", "sample", "--setting", "sphere", "--dim", "4", "--examples", "24", "--out", str(data)]) == 0
+    keep = margins._Kept.__call__
+
+    def cut_off(self, found):
+        keep(self, found)
+        raise Interrupted(signal.SIGINT)
+
+    monkeypatch.setattr(largest, "KEEP_EVERY", 0.0)
+    monkeypatch.setattr(margins._Kept, "__call__", cut_off)
+    arguments = ["kkt", "--data", str(data), "--largest", "--proof", str(proof)]
+    with pytest.raises(Interrupted) as ended:
+        main(arguments)
+    monkeypatch.undo()
+    assert ended.value.kept == f"{proof} holds what was proved so far, and --resume {proof} goes on from there"
+    assert main([*arguments, "--resume", str(proof)]) == 0

@@ -151,6 +151,17 @@ def test_what_is_left_when_time_is_up_is_proved_and_goes_on(tmp_path):
     assert later.normalised_margin <= early.upper
 
 
+def test_what_is_proved_is_kept_on_the_way():
+    data, kept, ticks = hard(), [], itertools.count()
+    found = proved(data, clock=lambda: float(next(ticks)), seconds=400.0, keep=kept.append)
+    assert kept
+    for early in kept:
+        assert check_margin(early.proof, data).accepted
+        assert found.normalised_margin >= early.normalised_margin * (1 - 1e-9)
+        assert found.upper <= early.upper * (1 + 1e-9)
+    assert proved(data, start=kept[0].network, proof=kept[0].proof, seconds=600.0).proved_gap <= 1e-6
+
+
 def test_a_proof_of_other_data_is_not_gone_on_with():
     found = largest(gaussian(6, 3, 0))
     with pytest.raises(InputError, match="refused for these data"):

@@ -81,6 +81,7 @@ class Generation:
     """The largest margin on these examples up to a gap; `stop` says when time or memory is used up.
 
     tell: is called with the state after every round and, within a tree, now and then with the gap that it leaves
+    keep: is called with the state after every round
     """
 
     examples: Examples
@@ -88,6 +89,7 @@ class Generation:
     stop: Callable[[int], bool]
     rng: np.random.Generator
     tell: Callable[[State, float], None]
+    keep: Callable[[State], None] = lambda state: None
 
     @property
     def threshold(self) -> float:
@@ -123,6 +125,7 @@ class Generation:
         while not state.done and not state.tired and not self.stop(0):
             state = self.step(state)
             self.tell(state, state.gap)
+            self.keep(state)
         return state if state.dual is not None else self.one_shot(state)
 
     def one_shot(self, state: State) -> State:

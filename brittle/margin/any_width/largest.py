@@ -27,6 +27,7 @@ from brittle.settings import Data
 
 MEMORY = 1.5e9  # bytes that the trees of a proof may take
 MOST = 10_000  # examples
+KEEP_EVERY = 20.0  # seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,12 +84,14 @@ def largest(
     seed: int = 0,
     clock: Callable[[], float] = time.perf_counter,
     watch: Watch = silent,
+    keep: Callable[[LargestMargin], object] | None = None,
 ) -> LargestMargin:
     """The largest margin on these data, until upper/γ - 1 ≤ gap is proved or the seconds are over.
 
     `start` is a network that classifies the data, whose patterns are tried first: that of an earlier call goes on from
     there, and with its `proof` too the search through patterns goes on where it was. The trees that the proof is read
     off take `memory` bytes at most. `clock` tells which seconds are meant: `time.process_time` on a busy machine.
+    `keep` is handed what is proved so far, between rounds and every 20 seconds, for searches that may be cut off.
 
     Examples:
         >>> import brittle as bt
@@ -108,7 +111,12 @@ def largest(
     index, examples = distinct(X, data.y), gather(X, data.y)
     require_classified(weights.margins(X, data.y))
     limits = _Limits(clock, began, seconds, memory, gap, watch)
-    generation = Generation(examples, gap, limits.over, np.random.default_rng(seed), limits.tell)
+
+    def kept(state: State) -> None:
+        if keep is not None and state.dual is not None and limits.due():
+            keep(replace(_result(state, generation, data, biases, index, gap), seconds=clock() - began))
+
+    generation = Generation(examples, gap, limits.over, np.random.default_rng(seed), limits.tell, kept)
     chosen = first_set(examples, weights)
     state = State(first_columns(examples, weights, chosen), chosen)
     state = generation.considered(state, Neurons.of(weights).nonzero())
@@ -158,11 +166,17 @@ class _Limits:
         self, clock: Callable[[], float], began: float, seconds: float, memory: float, gap: float, watch: Watch
     ) -> None:
         self.clock, self.began, self.seconds, self.memory = clock, began, seconds, memory
-        self.gap, self.watch, self.told = gap, watch, began
+        self.gap, self.watch, self.told, self.kept = gap, watch, began, began
 
     def over(self, size: int) -> bool:
         """Whether the seconds or the memory are used up."""
         return self.clock() - self.began > self.seconds or size > self.memory
+
+    def due(self) -> bool:
+        """Whether it is time to keep what there is."""
+        due = self.clock() - self.kept >= KEEP_EVERY
+        self.kept = self.clock() if due else self.kept
+        return due
 
     def tell(self, state: State, left: float) -> None:
         """Ten times a second: the share of the way down to the gap, on a logarithmic scale, or of the time."""
