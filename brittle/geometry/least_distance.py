@@ -74,10 +74,10 @@ def least_distance(A: Floats, h: Floats) -> LeastDistance:
 
 
 def _triangle(E: Floats) -> Floats:
-    """R with RᵀR = EᵀE. The product is quicker than QR where E is tall, and as good where its columns are independent."""
+    """R with RᵀR = EᵀE. Where E is tall its product is quicker than QR, and as good unless columns nearly depend."""
     if len(E) > 2 * E.shape[1]:
         with contextlib.suppress(np.linalg.LinAlgError):
-            R: Floats = np.linalg.cholesky(E.T @ E).T
+            R = np.linalg.cholesky(E.T @ E).T.astype(np.float64, copy=False)
             if R.diagonal().min() > EVEN * R.diagonal().max():
                 return R
     factor: Floats = np.linalg.qr(E, mode="r")  # type: ignore[assignment]  # mode "r" gives one array
