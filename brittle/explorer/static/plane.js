@@ -26,7 +26,7 @@ export class Plane {
     this.direction = "examples"; this.c = 0; this.label = 1; this.chosen = -1; this.frames = []; this.frame = -1;
     this.mode = "kkt"; this.jump = "kkt"; this.network = null; this.found = null; this.pinned = null; this.scene = 0;
     this.opened = new Set(["vardi2022/4.1"]);
-    this.update = newest((parts, body) => this.ask(parts, body).catch(complain));
+    this.update = newest((parts, body) => this.ask(parts, body).catch((error) => this.refused(error)));
     this.build();
   }
 
@@ -160,6 +160,15 @@ export class Plane {
     if (found.behind) this.update(parts); // the boundary stays a moment behind its points where it has to be solved for again
   }
 
+  // Nothing of the points before is shown as if it were of these.
+  refused(error) {
+    complain(error);
+    if (!this.found || this.found.points === this.points) return;
+    this.found = null;
+    this.redraw();
+    this.changed();
+  }
+
   jumpTo(name) {
     this.stop();
     this.jump = name;
@@ -167,7 +176,7 @@ export class Plane {
     if (this.frame >= 0) this.network = this.frames[this.frame].network;
     const before = this.network?.v.length;
     return this.update().then(() => {
-      const now = this.network.v.length;
+      const now = this.network?.v.length;
       if (before > now) say(`${before} neurons collapse to ${now}`);
       this.changed();
     });
@@ -432,6 +441,7 @@ export class Plane {
     this.drawPoints();
     this.drawReadout();
     this.drawHistory();
+    if (!this.found) this.theoremBox.replaceChildren();
     if (this.found?.theorems) this.theoremBox.replaceChildren(...theorems(this.found.theorems, this.opened));
   }
 
@@ -462,7 +472,7 @@ export class Plane {
   drawNeurons() {
     const layer = this.layers.neurons;
     layer.replaceChildren();
-    if (!this.show.neurons || !this.network) return;
+    if (!this.show.neurons || !this.network || !this.found) return;
     const { W, b, v } = this.network, far = 4 * this.view.half, strongest = Math.max(...v.map((each, k) => Math.abs(each) * Math.hypot(...W[k])));
     W.forEach(([a, c], k) => {
       const size = Math.hypot(a, c), strength = (Math.abs(v[k]) * size) / strongest;
@@ -538,14 +548,14 @@ export class Plane {
     const radii = this.found?.radii, kkt = this.found?.kkt;
     const lower = radii ? [...radii.lower].sort((a, b) => a - b) : [];
     const median = lower.length ? lower[Math.floor((lower.length - 1) / 2)] : null;
-    const wrong = (this.found?.margins ?? []).filter((each) => each <= 0).length;
+    const wrong = this.found?.margins ? [...this.found.margins].filter((each) => each <= 0).length : "–";
     const items = [
       ["smallest", lower.length ? number(lower[0]) : "–", "smallest proved radius"],
       ["median", number(median), "median proved radius"],
       ["gamma", kkt ? number(kkt.normalised_margin) : "–", "normalised margin γ"],
       ["share", this.found?.gap ? `≥ ${number(100 * this.found.gap.share, 3)} %` : "–", "of the largest margin"],
       ["residual", kkt ? number(kkt.stationarity, 3) : "–", "distance from a KKT point, ε"],
-      ["neurons", this.network ? this.network.v.length : "–", "neurons"],
+      ["neurons", this.found && this.network ? this.network.v.length : "–", "neurons"],
       ["wrong", wrong, "misclassified"],
     ];
     this.readout.replaceChildren(...items.map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words))));
@@ -565,6 +575,14 @@ export class Plane {
       ],
       marks: this.frame >= 0 ? [{ x: this.frame, colour: colour("ink") }] : [],
     });
+  }
+
+  // What the library says of every point
+  table() {
+    const { radii, margins, kkt } = this.found ?? {}, along = this.found?.universal;
+    const flipped = new Map((along?.intervals ?? []).map(([k, start]) => [k, start]).reverse()); // the first interval of each
+    const names = ["x", "y", "label", "margin", "proved_radius", "flip_length", "flip_x", "flip_y", "multiplier", "flipped_by_one_direction_from"];
+    return [names, this.points.map(([x, y, label], k) => [x, y, label, margins?.[k], radii?.lower[k], radii?.upper[k], radii?.flips[k]?.[0], radii?.flips[k]?.[1], kkt?.multipliers?.[k], flipped.get(k)])];
   }
 
   picture() { return { svg: this.svg, name: `brittle-plane-${this.preset.preset}` }; }

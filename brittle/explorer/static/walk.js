@@ -211,6 +211,12 @@ export class Walk {
 
   async python() { return (await ask("walk-python", { row: this.row, way: this.way })).lines; }
 
+  // The examples, and how far one step along its gradient has to go
+  table() {
+    const { labels, margins, steps } = this.list;
+    return [["example", "label", "margin", "gradient_step"], labels.map((label, k) => [k, this.name(label), margins[k], steps[k]])];
+  }
+
   picture() { return { svg: this.sliceBox, name: `brittle-example-${this.row}` }; }
 }
 
