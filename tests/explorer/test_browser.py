@@ -282,3 +282,17 @@ def test_numbers_of_points_that_were_refused_are_not_shown(tab):
     settled(tab, "plane.load()")
     assert text(tab, "read-smallest") != "–"
     tab.events[:] = [each for each in tab.events if "400 (Bad Request)" not in json.dumps(each)]
+
+
+def test_a_pinned_network_stays_beside_the_hardened_one(tab):
+    wait(tab, "plane.found.radii && plane.found.kkt")
+    before = text(tab, "read-median")
+    tab.evaluate("at('pin').click()")
+    assert text(tab, "pinned-median") == f"pinned: {before}"
+    key(tab, "h")
+    wait(tab, "plane.found.origin === 'radius' && plane.found.radii")
+    assert text(tab, "pinned-median") == f"pinned: {before}"
+    assert float(text(tab, "read-median")) > float(before)
+    assert tab.evaluate("explorer.state().plane.jump") == "radius"
+    tab.evaluate("at('pin').click()")
+    assert tab.evaluate("at('pinned-median')") is None

@@ -14,7 +14,7 @@ const KEYS = {
   "click": "adds a point; drag moves it",
   "Tab": "goes from point to point; the arrow keys move it, with Shift in large steps",
   "X": "changes the label of the chosen point", "Delete": "removes it",
-  "T": "trains, or plays the flow again", "K": "jumps to the KKT point", "G": "to the largest margin of any network",
+  "T": "trains, or plays the flow again", "K": "jumps to the KKT point", "G": "to the largest margin of any network", "H": "hardens: trains for the radius",
   ", .": "one frame back, one frame on",
   "B F N M": "balls, flips, neurons, multipliers",
   "U": "one direction for all; [ and ] change its size",

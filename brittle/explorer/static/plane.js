@@ -32,7 +32,7 @@ export class Plane {
 
   state() {
     if (!this.points.length) return null;
-    const kept = { points: this.points, given: this.given, show: this.show, c: this.c, direction: this.direction, mode: this.mode, view: this.view, preset: this.preset };
+    const kept = { points: this.points, given: this.given, show: this.show, c: this.c, direction: this.direction, mode: this.mode, jump: this.jump, view: this.view, preset: this.preset };
     if (this.mode === "frame") kept.log_loss = this.frames[this.frame]?.log_loss ?? null;
     else if (this.network) kept.network = this.network;
     return kept;
@@ -42,6 +42,7 @@ export class Plane {
     if (this.points.length) return this.redraw();
     for (const name of ["given", "show", "preset", "view"]) Object.assign(this[name], kept[name] ?? {});
     for (const name of ["c", "direction", "network"]) this[name] = kept[name] ?? this[name];
+    if (Object.hasOwn(this.about.jumps, kept.jump)) this.jump = kept.jump;
     this.settle();
     if (!Array.isArray(kept.points) || !kept.points.length) return this.load();
     this.points = kept.points;
@@ -98,7 +99,7 @@ export class Plane {
       h("div", { class: "row" }, jumps, h("button", { id: "train", onclick: () => this.train().catch(complain) }, "▶ Train")),
       this.widthSlider, this.scaleSlider,
       h("div", { class: "row small" }, h("span", { class: "quiet" }, "start"), this.startChoice, h("span", { class: "quiet" }, "loss"), this.lossChoice),
-      h("div", { class: "row small" }, h("span", { class: "quiet" }, "seed"), this.seedBox, h("button", { id: "pin", title: "Keep this boundary in the picture, to compare", "aria-pressed": false, onclick: () => this.pin() }, "Pin boundary")));
+      h("div", { class: "row small" }, h("span", { class: "quiet" }, "seed"), this.seedBox, h("button", { id: "pin", title: "Keep this boundary and its numbers, to compare with what comes next", "aria-pressed": false, onclick: () => this.pin() }, "Pin to compare")));
   }
 
   buildShow() {
@@ -308,7 +309,7 @@ export class Plane {
   }
 
   async rest() {
-    if (this.mode === "kkt" && this.jump === "largest") await this.update(); // what was followed need not be the largest any more
+    if (this.mode === "kkt" && this.jump !== "kkt") await this.update(); // what was followed need not be the largest any more
     else if (!this.found?.behind) await this.update(["gap", "theorems"], { jump: "none" });
   }
 
@@ -374,7 +375,7 @@ export class Plane {
     }
     const keys = {
       x: () => this.relabel(), delete: () => this.remove(), backspace: () => this.remove(), escape: () => this.choose(-1),
-      k: () => this.jumpTo("kkt"), g: () => this.jumpTo("largest"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
+      k: () => this.jumpTo("kkt"), g: () => this.jumpTo("largest"), h: () => this.jumpTo("radius"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
       ",": () => this.frame > 0 && this.to(this.frame - 1), ".": () => this.frame + 1 < this.frames.length && this.to(this.frame + 1),
       "[": () => this.push(-0.05), "]": () => this.push(0.05),
     };
@@ -460,13 +461,14 @@ export class Plane {
     const d = contour(values, shape, (j) => left + j * across, (i) => top + size - i * up);
     this.boundaryPath = d;
     if (!bare) boundary.append(s("path", { d, fill: "none", stroke: colour("boundary"), "stroke-width": 2.4, "stroke-linecap": "round" }));
-    if (this.pinned) pinned.append(s("path", { d: this.pinned, fill: "none", stroke: colour("quiet"), "stroke-width": 2, "stroke-dasharray": "7 6" }));
+    if (this.pinned) pinned.append(s("path", { d: this.pinned.boundary, fill: "none", stroke: colour("quiet"), "stroke-width": 2, "stroke-dasharray": "7 6" }));
   }
 
   pin() {
-    this.pinned = this.pinned ? null : this.boundaryPath;
+    this.pinned = this.pinned || !this.found ? null : { boundary: this.boundaryPath, numbers: Object.fromEntries(this.numbers()) };
     byId("pin").setAttribute("aria-pressed", Boolean(this.pinned));
     this.drawGrid();
+    this.drawReadout();
   }
 
   drawNeurons() {
@@ -544,12 +546,13 @@ export class Plane {
     layer.children[focused]?.focus({ preventScroll: true });
   }
 
-  drawReadout() {
+  // What is said of the network, as [id, value, words]
+  numbers() {
     const radii = this.found?.radii, kkt = this.found?.kkt;
     const lower = radii ? [...radii.lower].sort((a, b) => a - b) : [];
     const median = lower.length ? lower[Math.floor((lower.length - 1) / 2)] : null;
     const wrong = this.found?.margins ? [...this.found.margins].filter((each) => each <= 0).length : "–";
-    const items = [
+    return [
       ["smallest", lower.length ? number(lower[0]) : "–", "smallest proved radius"],
       ["median", number(median), "median proved radius"],
       ["gamma", kkt ? number(kkt.normalised_margin) : "–", "normalised margin γ"],
@@ -558,7 +561,11 @@ export class Plane {
       ["neurons", this.found && this.network ? this.network.v.length : "–", "neurons"],
       ["wrong", wrong, "misclassified"],
     ];
-    this.readout.replaceChildren(...items.map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words))));
+  }
+
+  drawReadout() {
+    const before = (id) => (this.pinned ? h("span", { id: `pinned-${id}` }, `pinned: ${this.pinned.numbers[id]}`) : null);
+    this.readout.replaceChildren(...this.numbers().map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words), before(id))));
   }
 
   drawHistory() {
