@@ -296,3 +296,11 @@ def test_a_pinned_network_stays_beside_the_hardened_one(tab):
     assert tab.evaluate("explorer.state().plane.jump") == "radius"
     tab.evaluate("at('pin').click()")
     assert tab.evaluate("at('pinned-median')") is None
+
+
+def test_when_the_explorer_has_ended_every_control_says_so(tab):
+    wait(tab, "plane.found.radii")
+    tab.evaluate("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+    for press in ("at('train').click()", "at('jump-kkt').click()", "at('again').click()"):
+        tab.evaluate(f"at('status').textContent = ''; {press}")
+        wait(tab, "at('status').textContent.includes('the explorer has ended')")

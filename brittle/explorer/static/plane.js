@@ -139,7 +139,8 @@ export class Plane {
 
   async load() {
     this.stop();
-    const { points } = await ask("points", this.preset);
+    const { points } = await ask("points", this.preset).catch((error) => { complain(error); return {}; });
+    if (!points) return;
     const far = Math.max(...points.flatMap(([x, y]) => [Math.abs(x), Math.abs(y)]));
     this.view = { x: 0, y: 0, half: Number((Math.max(1, far) * 1.22).toFixed(3)) };
     Object.assign(this, { points, network: null, chosen: -1, mode: "kkt", jump: "kkt", frames: [], frame: -1, pinned: null });
