@@ -82,12 +82,12 @@ def _measured(found: "Audit") -> Iterator[tuple[str, str, float | None, float, f
         cost, "the radius without them, over the radius",
     )  # fmt: skip
     yield (
-        "stopped early", "margin that a tenth of the training examples do not reach, over the median margin",
+        "stopped early", "margin that a tenth of the examples miss, over the median; the bar grows as it falls",
         tells.weakest_margins, WEAK_MARGIN, 1.0, 0.0,
         None, "",
     )  # fmt: skip
     yield (
-        "lazy training", "how far training moved the first layer, or the signs of its ReLUs",
+        "lazy training", "how far training moved the first layer, or its ReLUs' signs; the bar grows as it falls",
         _moved(regime), LAZY_MOVE, 1.0, 0.0,
         _one_step(weak), "one gradient step, over the shortest flip",
     )  # fmt: skip

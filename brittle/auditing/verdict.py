@@ -162,6 +162,10 @@ def _how_far(weak: Vulnerability) -> str:
     count, free = len(weak.free.norms), weak.free
     if not math.isfinite(free.median):
         return f"No perturbation was found that flips the median of {count} examples."
+    if free.median == 0:
+        wrong = int((free.norms == 0).sum())
+        kind = "held-out" if weak.held_out else "training"
+        return f"The network is wrong on {wrong} of the {count} {kind} examples that were audited."
     typical = free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.nan
     return (
         f"The median of {_which(count, weak)} flips at distance {free.median:.3g} (95 % interval "
@@ -176,12 +180,12 @@ def _tie(tied: Radii | None) -> str:
 
 def _allowed(limit: Limit | None) -> str:
     """How much of what the data allow the network uses."""
-    if limit is None or not math.isfinite(limit.share):
+    if limit is None or not math.isfinite(limit.share) or limit.share == 0:
         return ""
     if limit.share >= 1:
         return (
             f"That is {limit.share:.0%} of half the distance to the nearest example of another class (median "
-            f"{limit.median:.3g}), all that the data allow; an example has more at the cost of its rival only."
+            f"{limit.median:.3g}), all that the data allow: whatever one example has beyond that, its rival lacks."
         )
     return (
         f"That is {limit.share:.0%} of what the data allow, half the distance to the nearest example of another class "
@@ -214,6 +218,8 @@ def _proved(certified: Certified | None, free: Radii) -> str:
 
 
 def _why(weak: Vulnerability, limit: Limit | None, named: list[str], helped: bool) -> str:
+    if weak.free.median == 0 and not named:
+        return ""
     if little_is_left(limit) and not named:
         return "" if helped else "Little is left to gain."
     sentences = list(named)
@@ -268,6 +274,8 @@ def listed(names: list[str]) -> str:
 
 def little_help(tried: list[Treatment]) -> str:
     """Of those that were applied none surely helps; the best of them may do so by attack alone."""
+    if tried[0].radius_before == 0:
+        return _right_first(tried)
     longer = [each for each in tried if each.factor >= HELPS]
     if not longer:
         return "None of the remedies that were applied enlarges the radius by much without a loss of accuracy."
@@ -278,6 +286,18 @@ def little_help(tried: list[Treatment]) -> str:
         f"{longest.name} moves the median radius from {longest.radius_before:.3g} to {longest.radius_after:.3g} by "
         f"attack (times {longest.factor:.2f}), but what is proved{those} goes from {before:.3g} to {after:.3g}: "
         "whether it helps is open."
+    )
+
+
+def _right_first(tried: list[Treatment]) -> str:
+    """Of a network that is mostly wrong: there is no factor from 0, but training again may make it right."""
+    begun = "A remedy keeps right answers right; this network first needs them."
+    chosen = max(tried, key=lambda each: each.accuracy_after)
+    if chosen.accuracy_after <= chosen.accuracy_before:
+        return begun
+    return (
+        f"{begun} {chosen.name} reaches a {chosen.judged_on} accuracy of {chosen.accuracy_after:.1%} (before "
+        f"{chosen.accuracy_before:.1%}) and a median radius of {chosen.radius_after:.3g}."
     )
 
 

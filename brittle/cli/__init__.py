@@ -9,19 +9,20 @@ import typer
 from typer.core import TyperGroup
 
 from brittle.cli.console import OutputClosed, complain, output, prepare_streams
+from brittle.cli.sections import write_groups
 from brittle.common import interrupts
 from brittle.common.errors import InputError
 
 COMMANDS = {
-    "audit": "Say why a network is not robust, exactly how much, and what would help.",
-    "explore": "Explore an audit, and the laboratory of the four papers, in the browser.",
+    "audit": "Say why a network is not robust, exactly how far it holds, and what helps.",
+    "explore": "Explore points, the papers and an audit in the browser.",
     "harden": "Apply one remedy to a network and measure what it changes.",
     "data": "Sample, list, fetch and inspect data.",
     "train": "Train a network by one of the papers' regimes.",
-    "kkt": "Measure how far a network is from a KKT point, or solve for one.",
+    "kkt": "Measure how far from a KKT point; solve for one, or for the largest margin.",
     "attack": "Find perturbations that flip a network.",
     "certify": "Prove how far every example is from flipping.",
-    "truth": "Make instances whose radii are proved; score attacks and verifiers on them.",
+    "truth": "Make instances with proved radii, and score attacks and verifiers on them.",
     "theorems": "List what the papers promise.",
     "check": "Check a theorem on its own instance, on yours, or all of them.",
     "cite": "Print BibTeX of brittle, of a paper, or of the paper behind a theorem.",
@@ -32,6 +33,14 @@ COMMANDS = {
 }
 
 
+GROUPS = {
+    "Your network": ("audit", "explore", "harden"),
+    "One step at a time": ("data", "train", "kkt", "attack", "certify"),
+    "The papers": ("theorems", "check", "simulate", "figures", "reproduce", "cite"),
+    "brittle itself": ("truth", "bench"),
+}
+
+
 class LazyCommands(TyperGroup):
     """Lists every command, imports only the one that runs: PyTorch takes seconds to load."""
 
@@ -39,6 +48,9 @@ class LazyCommands(TyperGroup):
         if args and args[0] in COMMANDS:
             return args[0], load(args[0]), args[1:]
         return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        write_groups(formatter, GROUPS, COMMANDS)
 
 
 def load(name: str) -> Any:
@@ -74,7 +86,11 @@ def _print_version(asked: bool) -> None:
 
 
 @app.callback()
-def _root(version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True)) -> None:
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
     """Options before the command."""
 
 

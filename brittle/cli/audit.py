@@ -11,8 +11,19 @@ from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, generator, suggesting, word_of
+from brittle.cli.options import (
+    GUARD,
+    RESULTS,
+    JsonFile,
+    Seed,
+    file_to_write,
+    folder_to_write,
+    generator,
+    suggesting,
+    word_of,
+)
 from brittle.cli.proofs import Asked, ProofFile
+from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require, require_count, require_positive
 
 if TYPE_CHECKING:
@@ -29,16 +40,16 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HELD_OUT = 100  # of the 357 digits that the embedded network is about
 
 
-@app.command()
+@app.command(cls=SectionedCommand)
 @with_networks
 def run(
     context: typer.Context,
     model: Annotated[
-        NetworkFile | None, typer.Argument(metavar="[MODEL]", help="Network file; none: digits, trained here.")
+        NetworkFile | None, typer.Argument(metavar="MODEL", help="Network file; none: digits, trained here.")
     ] = None,
     other: Annotated[
         NetworkFile | None,
-        typer.Argument(metavar="[OTHER]", help="Another network: it is audited too, and compared with the first."),
+        typer.Argument(metavar="OTHER", help="Another network: it is audited too, and compared with the first."),
     ] = None,
     data: Annotated[
         DataFile | None, typer.Option("--data", metavar="FILE", help=f"Its training data. {DATA_HELP}")
@@ -49,13 +60,21 @@ def run(
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report", metavar="FILE", callback=file_to_write(".html", ".htm"), help="Write a page: out.html."
+            "--report",
+            metavar="FILE",
+            callback=file_to_write(".html", ".htm"),
+            help="Write a page: out.html.",
+            rich_help_panel=RESULTS,
         ),
     ] = None,
     pictures: Annotated[
         Path | None,
         typer.Option(
-            "--pictures", metavar="FOLDER", callback=folder_to_write, help="Write the page's pictures as PNG files."
+            "--pictures",
+            metavar="FOLDER",
+            callback=folder_to_write,
+            help="Write the page's pictures as PNG files.",
+            rich_help_panel=RESULTS,
         ),
     ] = None,
     budget: Annotated[
@@ -69,7 +88,10 @@ def run(
     test: Annotated[bool, typer.Option("--test", help="Audit the held-out examples.")] = False,
     plan: Annotated[bool, typer.Option("--plan", help="Only say what would be done for the budget.")] = False,
     fail_below: Annotated[
-        float | None, typer.Option("--fail-below", metavar="R", help="Exit with 1 if the median radius is below R.")
+        float | None,
+        typer.Option(
+            "--fail-below", metavar="R", help="Exit with 1 if the median radius is below R.", rich_help_panel=GUARD
+        ),
     ] = None,
     judge: Annotated[
         str,
@@ -78,15 +100,23 @@ def run(
             callback=word_of(*JUDGED),
             autocompletion=suggesting(lambda: JUDGED),
             help="What --fail-below looks at: certified or attacked.",
+            rich_help_panel=GUARD,
         ),
     ] = "certified",
     since: Annotated[
-        Path | None, typer.Option("--since", metavar="FILE", help="JSON of an earlier audit, to say what changed.")
+        Path | None,
+        typer.Option(
+            "--since", metavar="FILE", help="JSON of an earlier audit, to say what changed.", rich_help_panel=GUARD
+        ),
     ] = None,
     summary: Annotated[
         Path | None,
         typer.Option(
-            "--summary", metavar="FILE", callback=file_to_write(), help="Add a summary in Markdown to this file."
+            "--summary",
+            metavar="FILE",
+            callback=file_to_write(),
+            help="Add a summary in Markdown to this file.",
+            rich_help_panel=GUARD,
         ),
     ] = None,
     proof: ProofFile = None,

@@ -8,51 +8,88 @@ import typer
 from brittle.cli.described import stored_theorems
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, suggesting
+from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require
 from brittle.common.threads import one_thread
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+YOURS, SIZES = "On your own network and data", "Over draws and sizes"  # sections of the help
 Net = Annotated[
-    NetworkFile | None, typer.Option("--net", metavar="FILE", help="Your network: .npz, .pt or .safetensors.")
+    NetworkFile | None,
+    typer.Option("--net", metavar="FILE", help="Your network: .npz, .pt or .safetensors.", rich_help_panel=YOURS),
 ]
-YourData = Annotated[DataFile | None, typer.Option("--data", metavar="FILE", help=f"Your own. {DATA_HELP}")]
+YourData = Annotated[
+    DataFile | None, typer.Option("--data", metavar="FILE", help=f"Your own. {DATA_HELP}", rich_help_panel=YOURS)
+]
 Start = Annotated[
-    NetworkFile | None, typer.Option("--start", metavar="FILE", help="Where its training began, unless --net says it.")
+    NetworkFile | None,
+    typer.Option(
+        "--start", metavar="FILE", help="Where its training began, unless --net says it.", rich_help_panel=YOURS
+    ),
 ]
 Known = Annotated[
     list[str],
-    typer.Option("--fact", metavar="NAME=NUMBER", help="Of its training: rate, decay, steps, beta (melamed2023)."),
+    typer.Option(
+        "--fact",
+        metavar="NAME=NUMBER",
+        help="Of its training: rate, decay, steps, beta (melamed2023).",
+        rich_help_panel=YOURS,
+    ),
 ]
 Draws = Annotated[
-    int | None, typer.Option("--trials", min=1, help="Count failures over this many draws of the default instance.")
+    int | None,
+    typer.Option(
+        "--trials", min=1, help="Count failures over this many draws of the default instance.", rich_help_panel=SIZES
+    ),
 ]
 Unknown = Annotated[
-    str | None, typer.Option("--solve-for", metavar="NAME", help="For which values of it can the hypotheses hold?")
+    str | None,
+    typer.Option(
+        "--solve-for", metavar="NAME", help="For which values of it can the hypotheses hold?", rich_help_panel=SIZES
+    ),
 ]
 Settings = Annotated[
-    list[str], typer.Option("--set", metavar="NAME=VALUE", help="A field of the theorem, such as dim=12000.")
+    list[str],
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A field of the theorem, such as dim=12000.", rich_help_panel=SIZES
+    ),
 ]
 Sweeps = Annotated[
     list[str],
-    typer.Option("--sweep", metavar="NAME=VALUE,...", help="Check every combination of these values of its fields."),
+    typer.Option(
+        "--sweep",
+        metavar="NAME=VALUE,...",
+        help="Check every combination of these values of its fields.",
+        rich_help_panel=SIZES,
+    ),
 ]
 CsvFile = Annotated[
     Path | None,
     typer.Option(
-        "--csv", metavar="FILE", callback=file_to_write(), help="Write the sweep, a row for every comparison."
+        "--csv",
+        metavar="FILE",
+        callback=file_to_write(),
+        help="Write the sweep, a row for every comparison.",
+        rich_help_panel=SIZES,
     ),
 ]
 LatexFile = Annotated[
     Path | None,
-    typer.Option("--latex", metavar="FILE", callback=file_to_write(), help="Write the sweep's table for LaTeX."),
+    typer.Option(
+        "--latex",
+        metavar="FILE",
+        callback=file_to_write(),
+        help="Write the sweep's table for LaTeX.",
+        rich_help_panel=SIZES,
+    ),
 ]
 Beyond = Annotated[
     bool, typer.Option("--beyond", help="Evaluate the conclusion even where a hypothesis fails; --json always does.")
 ]
 
 
-@app.command()
+@app.command(cls=SectionedCommand)
 @with_networks
 def check(
     identity: Annotated[

@@ -21,7 +21,7 @@ def cite(
     identity: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID]",
+            metavar="ID",
             autocompletion=suggesting(_known),
             help="A theorem or a paper, such as melamed2023/4.1 or frei2023; brittle itself unless given.",
         ),

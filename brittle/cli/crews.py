@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brittle.cli.console import say
-from brittle.cli.options import folder_to_write
+from brittle.cli.options import LARGE, folder_to_write
 from brittle.common import interrupts
 from brittle.common.errors import require
 
@@ -24,10 +24,18 @@ def _engine(context: typer.Context, option: typer.CallbackParam, value: str) -> 
 
 Keep = Annotated[
     Path | None,
-    typer.Option("--keep", metavar="DIR", callback=folder_to_write, help="Keep finished chunks, and go on from there."),
+    typer.Option(
+        "--keep",
+        metavar="DIR",
+        callback=folder_to_write,
+        help="Keep finished chunks, and go on from there.",
+        rich_help_panel=LARGE,
+    ),
 ]
-EngineName = Annotated[str, typer.Option("--engine", callback=_engine, help="local, or dask://host:port.")]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")]
+EngineName = Annotated[
+    str, typer.Option("--engine", callback=_engine, help="local, or dask://host:port.", rich_help_panel=LARGE)
+]
+Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.", rich_help_panel=LARGE)]
 
 
 @contextmanager

@@ -10,13 +10,18 @@ from brittle.cli.models import DATA_HELP, DataFile
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
 from brittle.cli.parts import PartsCommand, called
 from brittle.cli.sampling import Sampling, with_sampling
+from brittle.cli.sections import WholeSentences
 from brittle.common.errors import required
 
 if TYPE_CHECKING:
     from brittle.settings import Data, Summary
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, add_completion=False, help="Sample, list, fetch and inspect data."
+    cls=WholeSentences,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Sample, list, fetch and inspect data.",
 )
 
 

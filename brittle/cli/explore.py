@@ -12,6 +12,7 @@ from brittle.cli.audit import embedded
 from brittle.cli.console import say, watching
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
 from brittle.cli.options import Seed, generator
+from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require
 
 if TYPE_CHECKING:
@@ -27,11 +28,11 @@ flow = bt.training.Flow(loss=bt.training.Logistic(), until=bt.training.LogLoss(-
 network = flow.train(network, data).network"""
 
 
-@app.command(help="Explore an audit, and the laboratory of the four papers, in the browser.")
+@app.command(cls=SectionedCommand, help="Explore points, the papers and an audit in the browser.")
 @with_networks
 def explore(
     model: Annotated[
-        NetworkFile | None, typer.Argument(metavar="[MODEL]", help="Network to walk through; none: digits.")
+        NetworkFile | None, typer.Argument(metavar="MODEL", help="Network to walk through; none: digits.")
     ] = None,
     data: Annotated[
         DataFile | None,

@@ -10,7 +10,8 @@ import typer
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.margins import Search, largest_margin, share_of_largest
 from brittle.cli.models import DataOption, NetworkFile, NetworkOut, loaded, with_networks
-from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write
+from brittle.cli.options import JsonFile, Seed, file_to_write
+from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require, required
 from brittle.common.paths import NETWORKS, PROGRAMS
 
@@ -23,15 +24,19 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HIDDEN = ("multipliers", "on_margin", "kinks", "slopes", "pairs")  # too long for a table
 
 
-@app.command(help="Measure how far a network is from a KKT point, solve for one, or for the largest margin of all.")
+LARGEST = "The largest margin"  # a section of the help
+
+
+@app.command(
+    cls=SectionedCommand,
+    help="Measure how far a network is from a KKT point, solve for one, or for the largest margin of all.",
+)
 @with_networks
 def kkt(
     data_file: DataOption,
     network_file: Annotated[
         NetworkFile | None,
-        typer.Argument(
-            metavar="[NETWORK]", help=f"Network: {', '.join((*NETWORKS, *PROGRAMS))}; --largest needs none."
-        ),
+        typer.Argument(metavar="NETWORK", help=f"Network: {', '.join((*NETWORKS, *PROGRAMS))}; --largest needs none."),
     ] = None,
     solve_for: Annotated[
         bool, typer.Option("--solve", help="Solve for a KKT point from the network's patterns.")
@@ -48,20 +53,31 @@ def kkt(
     ] = 1e-6,
     tolerance: Annotated[float, typer.Option(metavar="NUMBER", help="What --solve has to reach.")] = 1e-9,
     largest: Annotated[
-        bool, typer.Option("--largest", help="Search for the largest margin over all widths, and prove it.")
+        bool,
+        typer.Option(
+            "--largest", help="Search for the largest margin over all widths, and prove it.", rich_help_panel=LARGEST
+        ),
     ] = False,
-    gap: Annotated[float, typer.Option(metavar="NUMBER", help="What --largest has to prove: upper/γ - 1.")] = 1e-6,
-    seconds: Annotated[float, typer.Option(metavar="NUMBER", help="How long --largest may take.")] = 60.0,
+    gap: Annotated[
+        float,
+        typer.Option(metavar="NUMBER", help="What --largest has to prove: upper/γ - 1.", rich_help_panel=LARGEST),
+    ] = 1e-6,
+    seconds: Annotated[
+        float, typer.Option(metavar="NUMBER", help="How long --largest may take.", rich_help_panel=LARGEST)
+    ] = 60.0,
     proof: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
             callback=file_to_write(".npz"),
             help="Where --largest writes its proof, for python -m margincheck.",
-            rich_help_panel=RESULTS,
+            rich_help_panel=LARGEST,
         ),
     ] = None,
-    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="A proof that --largest goes on with.")] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A proof that --largest goes on with.", rich_help_panel=LARGEST),
+    ] = None,
     seed: Seed = 0,
     json_file: JsonFile = None,
 ) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Generator
 
 RESULTS = "Results"  # the section of the help that says where they are written
+LARGE, GUARD = "Large jobs", "Continuous integration"  # other sections
 FILES, FOLDERS = "brittle.files", "brittle.folders"  # of this call, in its context
 Check = Callable[[typer.Context, typer.CallbackParam, Any], Any]
 

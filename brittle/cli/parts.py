@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
 from brittle.cli.described import Described, stored
 from brittle.cli.imported import imported
 from brittle.cli.options import suggesting
+from brittle.cli.sections import SectionedCommand
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common import plugins
 from brittle.common.errors import require
@@ -222,7 +222,7 @@ def _made(family: Family, word: str | Foreign | None, given: Values) -> Any:
     return None if word is None else family.chosen(word, given)
 
 
-class PartsCommand(TyperCommand):
+class PartsCommand(SectionedCommand):
     """Lists the options of each family under a heading, and offers those of a class that is not brittle's own."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -248,19 +248,6 @@ class PartsCommand(TyperCommand):
         require(not twice, f"{family.flag} {word} has the option {', '.join(map(flag_of, twice))}, as the command has")
         self.params = kept + _click_options(options)
         return list(options)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """As Typer does it, in sections."""
-        sections: dict[str, list[Any]] = {}
-        for each in self.get_params(ctx):
-            record = each.get_help_record(ctx)
-            if record is not None:
-                usual = "Arguments" if each.param_type_name == "argument" else "Options"
-                sections.setdefault(getattr(each, "rich_help_panel", None) or usual, []).append(record)
-        first = [name for name in ("Arguments", "Options") if name in sections]
-        for name in [*first, *(name for name in sections if name not in first)]:
-            with formatter.section(name):
-                formatter.write_dl(sections[name])
 
 
 def _word_after(flag: str, arguments: list[str]) -> str | None:

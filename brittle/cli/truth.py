@@ -9,6 +9,7 @@ import typer
 from brittle.cli.console import emit, rows_table, say, watching
 from brittle.cli.options import JsonFile, Seed, folder_to_write
 from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.sections import WholeSentences
 from brittle.common.errors import InputError, require
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
     from brittle.truth import AttackScore, BoundScore, Problem, Recipe
 
 app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, add_completion=False, help="Instances whose exact radii are known."
+    cls=WholeSentences,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    add_completion=False,
+    help="Instances whose exact radii are known.",
 )
 
 ATTACKS = Family("attack", "attacks", "Attack")

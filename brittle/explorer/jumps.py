@@ -6,25 +6,29 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch import Generator
+
 from brittle.explorer.clock import Clock
 from brittle.margin import KKTPoint, KKTResidual, follow, largest, residual, solve
-from brittle.networks import TwoLayer
+from brittle.networks import TwoLayer, as_two_layer
 from brittle.settings import Data
+from brittle.training import MaximumRadius, Steps
 
 REMEMBERED = 8  # landings
 GAP = 1e-3  # that is proved of the largest margin
+LONG, SHORT = 150, 30  # steps for the radius: from anywhere, and after a point was moved
 
 
 @dataclass(frozen=True, eq=False)
 class Landed:
-    """The `network` that a jump on these `data` led to, its `residual`, and what else there is to `say` of it.
+    """The `network` that a jump on these `data` led to, its `residual` if known, and what else there is to `say` of it.
 
     `point` is the KKT point that it is, if it is one: it can be followed while points move.
     """
 
     network: TwoLayer
     data: Data
-    residual: KKTResidual
+    residual: KKTResidual | None
     say: dict[str, Any]
     point: KKTPoint | None = None
 
@@ -79,7 +83,16 @@ def largest_margin(start: Start, data: Data, clock: Clock, last: Landed | None, 
     return Landed(network, data, measured, say, point if network is point.network else None)
 
 
+def for_the_radius(start: Start, data: Data, clock: Clock, last: Landed | None, patient: bool) -> Landed | None:
+    """Trained on for every point's distance from the boundary, up to what the data allow: what hardening does."""
+    steps = LONG if patient or last is None else SHORT
+    regime = MaximumRadius(until=Steps(steps))
+    made = regime.train(start(), data, Generator().manual_seed(0), watch=clock).network
+    return Landed(as_two_layer(made, "what hardening made"), data, None, {"way": "radius", "steps": steps})
+
+
 JUMPS: dict[str, tuple[str, Jump]] = {
     "kkt": ("Jump to the KKT point", kkt_point),
     "largest": ("Largest margin", largest_margin),
+    "radius": ("Harden", for_the_radius),
 }

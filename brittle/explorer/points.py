@@ -113,7 +113,7 @@ def rows(data: Data) -> Points:
 def given(asked: Asked) -> Data:
     """The points of a request."""
     found = asked.rows("points", 3, MOST, FARTHEST)
-    require(len(found) >= 2, f"there are {len(found)} points; at least two are needed")
+    require(len(found) >= 2, f"at least two points are needed; there {'is one' if len(found) == 1 else 'are none'}")
     labels = {row[2] for row in found}
     require(labels <= {-1.0, 1.0}, "the label of every point must be 1 or -1")
     require(len(labels) == 2, "all points have one label; a network has something to learn from two")

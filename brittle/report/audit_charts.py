@@ -80,8 +80,9 @@ def histogram(audit: Audit) -> Markup:
     weak, limit = audit.vulnerability, audit.limit
     values = _finite(weak.free.norms)
     allowed = None if limit is None else limit.median
-    largest = max([*values, 1e-12])
-    most = 1.04 * (largest if allowed is None or allowed > FAR * largest else max(largest, allowed))
+    largest = max([*values, 0.0])
+    within = allowed is not None and (largest == 0 or allowed <= FAR * largest)
+    most = 1.04 * (max(largest, allowed or 0.0) if within else largest) or 1.0
     right = 322.0
     across, counts = Axis(0.0, most, 8.0, right), [0] * BINS
     for each in values:
@@ -93,14 +94,14 @@ def histogram(audit: Audit) -> Markup:
         low, high = most * place / BINS, most * (place + 1) / BINS
         tip = f"{count} examples from {number(low, 3)} to {number(high, 3)}"
         bars.append(bar(across(low) + 1, up(count), width, BOTTOM - up(count), kind, tip))
-    marks = _mark(across, weak.free.median, 40, f"median {number(weak.free.median, 3)}", "now")
     limits = (
         Markup("")
         if allowed is None
         else _mark(across, allowed, 18, f"data allow {number(allowed, 3)}{' →' if allowed > most else ''}", "limit")
     )
+    marks = _mark(across, weak.free.median, 40, f"median {number(weak.free.median, 3)}", "now")
     words = f"Histogram of the distance to a flip; the median is {number(weak.free.median, 3)}."
-    return picture(330.0, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), marks, limits)
+    return picture(330.0, HEIGHT, words, *bars, bottom_axis(across, BOTTOM, "distance to a flip"), limits, marks)
 
 
 def _tight(audit: Audit) -> bool:
@@ -183,37 +184,35 @@ def remedy_bars(audit: Audit) -> Markup:
     tried = [each for each in ranked(audit) if each.applied]
     values = [each.radius_after for each in tried if math.isfinite(each.radius_after)]
     most = max([*values, now if math.isfinite(now) else 0.0, 1e-12]) * 1.15
-    parts = []
-    for place, each in enumerate(tried):
-        y, reached = 34 * place, min(each.radius_after, most) / most
-        kind = "helped" if each.factor >= HELPS else "hurt"
-        parts += [
-            tag("text", each.name, x=0, y=y + 12, class_="label"),
-            tag("rect", x=0, y=y + 17, width=_percent(reached), height=10, rx=3, class_=kind),
-            tag(
-                "text",
-                f"{number(each.radius_after, 3)} ({times(each.factor)})",
-                x="100%",
-                y=y + 12,
-                text_anchor="end",
-                class_="label",
-            ),
-        ]
     height = 34 * max(1, len(tried)) + 18
-    if math.isfinite(now):
-        parts.append(tag("line", x1=_percent(now / most), x2=_percent(now / most), y1=14, y2=height - 14, class_="now"))
-        parts.append(
-            tag(
-                "text",
-                f"now {number(now, 3)}",
-                x=_percent(now / most),
-                y=height - 2,
-                text_anchor="middle",
-                class_="label now",
-            )
-        )
+    bars = [_remedy_bar(34 * place, each, most) for place, each in enumerate(tried)]
+    names = [_remedy_name(34 * place, each) for place, each in enumerate(tried)]
     words = "; ".join(f"{each.name} {number(each.radius_after, 3)}" for each in tried)
-    return strip(height, f"Median distance to a flip after each remedy, now {number(now, 3)}: {words}.", *parts)
+    told = f"Median distance to a flip after each remedy, now {number(now, 3)}: {words}."
+    return strip(height, told, *bars, _now(now, now / most, len(tried)), *names)
+
+
+def _remedy_bar(y: float, remedy: Treatment, most: float) -> Markup:
+    reached = min(remedy.radius_after, most) / most
+    kind = "helped" if remedy.factor >= HELPS or math.isnan(remedy.factor) else "hurt"  # NaN: it was 0 before
+    return tag("rect", x=0, y=y + 17, width=_percent(reached), height=10, rx=3, class_=kind)
+
+
+def _remedy_name(y: float, remedy: Treatment) -> Markup:
+    factor = "" if math.isnan(remedy.factor) else f" ({times(remedy.factor)})"
+    reached = {"x": "100%", "y": y + 12, "text_anchor": "end", "class_": "label"}
+    return tag("text", remedy.name, x=0, y=y + 12, class_="label") + tag(
+        "text", f"{number(remedy.radius_after, 3)}{factor}", **reached
+    )
+
+
+def _now(value: float, place: float, count: int) -> Markup:
+    """Where the network is now, marked on so many bars and not through their names."""
+    if not math.isfinite(value):
+        return Markup("")
+    across = {"x1": _percent(place), "x2": _percent(place), "class_": "now"}
+    marks = [tag("line", y1=34 * row + 15, y2=34 * row + 31, **across) for row in range(count)]
+    return Markup("").join(marks) + _labelled(place, 34 * count + 16, f"now {number(value, 3)}", "now")
 
 
 def slack_bar(row: Comparison) -> Markup:

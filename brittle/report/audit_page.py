@@ -26,7 +26,7 @@ from brittle.report.origin import Origin
 from brittle.report.remedy_chart import ranked, remedy_chart
 from brittle.report.sketches import sketch
 from brittle.report.terms import TERMS
-from brittle.report.words import Words, advice
+from brittle.report.words import Words, advice, passed
 from brittle.settings import Data
 
 STYLES = ("css/base.css", "css/audit.css")
@@ -83,10 +83,16 @@ def audit_page(
         charts=audit_charts,
         sketch=sketch,
         advice=advice,
+        passed=passed,
         terms=TERMS,
         origin=origin or Origin(),
         version=__version__,
     )
+
+
+def _by_number(name: str) -> tuple[float, str]:
+    """2 before 10; names after numbers."""
+    return (float(name), name) if name.lstrip("-").isdecimal() else (float("inf"), name)
 
 
 class Page:
@@ -158,7 +164,7 @@ class Page:
         weak, labels = self.audit.vulnerability, self.audit.by_example()["label"]
         names, norms = list(map(str, labels))[: len(weak.free.norms)], weak.free.norms
         rows = []
-        for name in sorted(set(names)):
+        for name in sorted(set(names), key=_by_number):
             own = torch.tensor([each == name for each in names])
             flips = Counter(
                 flip for flip, mine in zip(self.shown["flipped"], own.tolist(), strict=True) if mine and flip

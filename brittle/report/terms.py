@@ -16,7 +16,7 @@ TERMS = {
         "Share of what the data allow",
         "For every example, the distance to its shortest flip over half the distance to the nearest example "
         "of another class; the median of these ratios. Between two examples of different classes a boundary "
-        "has to pass, so that both cannot be farther from it than half their distance.",
+        "has to pass, so they cannot both be farther from it than half their distance.",
         "median of rᵢ / ρᵢ,  ρᵢ = ½ min ‖xᵢ - xⱼ‖ over yⱼ ≠ yᵢ",
     ),
     "flip": Term(
@@ -60,7 +60,7 @@ TERMS = {
         "Between the proof, if any, and the attack the radius is not known.",
     ),
     "error": Term(
-        "Wrong as they are",
+        "Already wrong",
         "The network's answer is wrong without any change: the radius is 0.",
     ),
     "skipped": Term(

@@ -10,6 +10,7 @@ from brittle.auditing.treatment import Treatment, best
 from brittle.auditing.verdict import little_help, little_is_left, not_afforded, not_alone
 from brittle.report.numbers import number, share, times
 
+TINY = 1e-4  # of an example's size: less is said by its length, not by powers of ten of a per cent
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
 
 
@@ -29,6 +30,8 @@ class Words:
         audit, free = self.audit, self.audit.vulnerability.free
         if not math.isfinite(free.median):
             return "No change was found that fools this network on half of the examples."
+        if free.median == 0:
+            return f"This network is wrong on {self._errors}: it has to be right before it can be robust."
         limit = audit.limit
         if limit is None or not math.isfinite(limit.share):
             return f"Changing a {self.kind} example by {self._size} fools this network half of the time."
@@ -44,7 +47,20 @@ class Words:
         """The median radius, as a part of the examples where they have a size."""
         weak = self.audit.vulnerability
         part = weak.free.median / weak.norm_of_examples if weak.norm_of_examples > 0 else math.inf
-        return f"{share(part, 0 if part >= 0.1 else 1)} of its size" if part < 1 else number(weak.free.median, 3)
+        worth_a_share = TINY <= part < 1
+        return f"{share(part, 0 if part >= 0.1 else 1)} of its size" if worth_a_share else number(weak.free.median, 3)
+
+    @property
+    def some_right(self) -> bool:
+        return bool((self.audit.vulnerability.free.norms > 0).any())
+
+    @property
+    def _errors(self) -> str:
+        """How many examples it gets wrong without any change."""
+        norms = self.audit.vulnerability.free.norms
+        wrong, count = int((norms == 0).sum()), len(norms)
+        audited = f"{'' if count == self.audit.vulnerability.available else 'audited '}{self.kind} examples"
+        return f"all {count} {audited}" if wrong == count else f"{wrong} of {count} {audited}"
 
     @property
     def gauge(self) -> str:
@@ -52,10 +68,12 @@ class Words:
         limit = self.audit.limit
         assert limit is not None
         allowed = (
-            "100% is half the distance to the nearest example of another class, which in the median is "
-            f"{number(limit.median, 3)}: between the two a boundary has to pass."
-            f"{' An example has more at the cost of its rival only.' if limit.share > 1 else ''}"
+            "100% is half the distance to the nearest example of another class (median "
+            f"{number(limit.median, 3)}), because a boundary has to pass between the two."
+            f"{' Whatever one example has beyond that, its rival lacks.' if limit.share > 1 else ''}"
         )
+        if limit.share == 0:
+            return f"An example that is wrong as it is has no protection. {allowed}"
         if limit.proved_share is None:
             return f"{share(limit.share, 0)} by attack; nothing is proved. {allowed}"
         if limit.share - limit.proved_share < SURE:
@@ -75,6 +93,8 @@ class Words:
         free, proofs = weak.free, weak.certified
         if not math.isfinite(free.median):
             return "The attack found no flip for half of the examples."
+        if free.median == 0:
+            return f"The network is wrong on {self._errors} as they are: no change is needed."
         between = f"{number(free.interval[0], 3)} to {number(free.interval[1], 3)}"
         told = (
             f"Half of the {len(free.norms)} {self.kind} examples flip within {number(free.median, 3)} "
@@ -85,13 +105,15 @@ class Words:
         if len(proofs.rows) == len(free.norms):
             return f"{told}, and for half it is proved that nothing shorter than {number(proofs.median_lower, 3)} does."
         return (
-            f"{told}. Of the {len(proofs.rows)} that there was work to prove something of, half hold out to "
+            f"{told}. The budget allowed proofs for {len(proofs.rows)} of them: half of these hold out to "
             f"{number(proofs.median_lower, 3)}."
         )
 
     @property
     def why(self) -> str:
         named = [each for each in self.audit.mechanisms if each.named]
+        if not named and self.audit.vulnerability.free.median == 0:
+            return "The question comes too early: why a right answer breaks can be asked once there are right answers."
         if named:
             return shortly(named[0])
         if little_is_left(self.audit.limit):
@@ -110,7 +132,7 @@ class Words:
             return "No remedy was tried."
         dear = not_afforded(self.audit.remedies)
         if not tried:
-            return f"None of the remedies could be applied; the reasons stand below. {dear}".strip()
+            return f"None of the remedies could be applied; the reasons are below. {dear}".strip()
         if chosen is None:
             return f"{little_help(tried)} {dear}".strip()
         proved = ""
@@ -136,7 +158,7 @@ class Words:
             (proved, "with a proof", "proved"),
             (counts.get("exact", 0), "known exactly", "exact"),
             (len(weak.free.norms) - proved - counts.get("error", 0), "without a proof", "open"),
-            (counts.get("error", int((weak.free.norms == 0).sum())), "wrong as they are", "error"),
+            (counts.get("error", int((weak.free.norms == 0).sum())), "already wrong", "error"),
             (skipped, "left out", "skipped"),
         ]
         return [(str(value), words, term) for value, words, term in rows] + [
@@ -160,6 +182,20 @@ def shortly(row: Mechanism) -> str:
         f"one's own shortest flip ({times(factor)}).",
     }
     return sentences.get(row.name, row.sentence)
+
+
+PASSED = {  # why a cause whose bar passes the line is not named
+    "doubtful labels": "Not named: so many examples lie among other classes that neighbours cannot tell whose label is "
+    "wrong.",
+    "lazy training": "Not named: a single gradient step is not as good as the shortest flip.",
+    "one direction": "Not named: the network uses nearly all that the data allow, and so will any direction.",
+}
+
+
+def passed(row: Mechanism) -> str:
+    """What to say of a cause that is not named although its bar passes the line; empty for all others."""
+    beyond = row.strength is not None and row.strength >= row.mark and not row.named
+    return PASSED.get(row.name, "Not named: something else speaks against it.") if beyond else ""
 
 
 ADVICE = {  # what would make a hypothesis hold, by how its name begins

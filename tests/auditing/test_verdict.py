@@ -161,3 +161,9 @@ def test_evidence_of_an_example_by_hand():
     assert found.toward_rivals == pytest.approx(float(ways[ways != 0].mean()))
     alone = evidence(line, data.take(torch.arange(1)), data, subject, None, 20)
     assert (alone.doubtful_share, alone.allowed_gain, alone.toward_rivals) == (0, None, None)
+
+
+def test_a_network_that_is_wrong_is_called_wrong():
+    """No share of a norm, no proof of a radius of 0, no cause and no factor."""
+    told = written(weak(radii(0, 0, 0, 2)), allowed(0.0), (), [], partial=False)
+    assert told == "The network is wrong on 3 of the 4 training examples that were audited."

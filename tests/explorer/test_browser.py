@@ -175,6 +175,8 @@ def test_what_is_shown_and_saved(tab):
     assert tab.evaluate("plane.found.grid.half") == pytest.approx(1.25 * half, rel=1e-4)
     tab.evaluate("at('save-png').click(); at('save-svg').click()")
     wait(tab, "caught.some((name) => name.endsWith('.png')) && caught.some((name) => name.endsWith('.svg'))")
+    tab.evaluate("at('save-tikz').click(); at('save-csv').click()")
+    assert tab.evaluate("caught.slice(-2).map((name) => name.split('.').at(-1))") == ["tex", "csv"]
     tab.evaluate("at('python').click()")
     wait(tab, "at('dialog').open")
     assert "bt.certificates.Exact" in text(tab, "dialog-body")
@@ -233,3 +235,72 @@ def test_the_walk_shows_the_numbers_of_the_command_line(tab, folder):
             assert tab.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
     finally:
         shaped(tab, 1280, 860)
+
+
+def exported(tab, expression):
+    """What the page would save, from the module that makes it."""
+    return tab.evaluate(f"import('./static/export.js').then((made) => {expression})")
+
+
+def test_the_table_of_the_points_holds_what_the_library_said(tab):
+    wait(tab, "plane.found.radii && plane.found.universal")
+    lines = exported(tab, "made.csv(...plane.table())").split("\r\n")
+    rows = [dict(zip(lines[0].split(","), line.split(","), strict=True)) for line in lines[1:-1]]
+    points, radii = (tab.evaluate(each) for each in ("plane.points", "plane.found.radii"))
+    assert [[float(row["x"]), float(row["y"]), float(row["label"])] for row in rows] == points
+    assert [float(row["proved_radius"]) for row in rows] == radii["lower"]
+    assert [[float(row["flip_x"]), float(row["flip_y"])] for row in rows] == radii["flips"]
+    assert exported(tab, "made.csv(['a'], [['x,\"y'], [null]])") == 'a\r\n"x,""y"\r\n\r\n'
+
+
+def test_the_picture_for_latex_has_every_ball_and_is_closed(tab):
+    wait(tab, "plane.found.radii")
+    text = exported(tab, "made.tikz(plane.svg)")
+    balls = tab.evaluate("plane.layers.balls.querySelectorAll('circle').length")
+    assert balls >= 20
+    assert text.count("circle [radius=") >= balls
+    assert text.count("\\begin{tikzpicture}") == text.count("\\end{tikzpicture}") == 1
+    assert text.count("{") == text.count("}")
+    assert not re.search(r"NaN|undefined|null|#[0-9a-f]{3}", text)
+    used, made = set(re.findall(r"(?:fill|draw|text)=(brittle\w+)", text)), set(re.findall(r"definecolor{(\w+)}", text))
+    assert used == made
+    tab.evaluate("explorer.show('papers')")
+    wait(tab, "papers.root.dataset.runs > 0")
+    chart = exported(tab, "made.tikz(papers.fan)")
+    assert "rotate=90" in chart
+    assert exported(tab, "made.csv(...papers.table())").count("\r\n") == 1 + tab.evaluate("papers.frames.length")
+
+
+def test_numbers_of_points_that_were_refused_are_not_shown(tab):
+    """The old balls beside new points would be taken for theirs."""
+    wait(tab, "plane.found.radii")
+    tab.evaluate("plane.edited(plane.points.map(([x, y]) => [x, y, 1]))")
+    wait(tab, "plane.found === null")
+    assert "one label" in text(tab, "status")
+    assert text(tab, "read-smallest") == text(tab, "read-neurons") == "–"
+    assert tab.evaluate("plane.layers.balls.childElementCount + plane.layers.boundary.childElementCount") == 0
+    settled(tab, "plane.load()")
+    assert text(tab, "read-smallest") != "–"
+    tab.events[:] = [each for each in tab.events if "400 (Bad Request)" not in json.dumps(each)]
+
+
+def test_a_pinned_network_stays_beside_the_hardened_one(tab):
+    wait(tab, "plane.found.radii && plane.found.kkt")
+    before = text(tab, "read-median")
+    tab.evaluate("at('pin').click()")
+    assert text(tab, "pinned-median") == f"pinned: {before}"
+    key(tab, "h")
+    wait(tab, "plane.found.origin === 'radius' && plane.found.radii")
+    assert text(tab, "pinned-median") == f"pinned: {before}"
+    assert float(text(tab, "read-median")) > float(before)
+    assert tab.evaluate("explorer.state().plane.jump") == "radius"
+    tab.evaluate("at('pin').click()")
+    assert tab.evaluate("at('pinned-median')") is None
+
+
+def test_when_the_explorer_has_ended_every_control_says_so(tab):
+    wait(tab, "plane.found.radii")
+    tab.evaluate("window.fetch = () => Promise.reject(new TypeError('Failed to fetch'))")
+    for press in ("at('train').click()", "at('jump-kkt').click()", "at('again').click()"):
+        tab.evaluate(f"at('status').textContent = ''; {press}")
+        wait(tab, "at('status').textContent.includes('the explorer has ended')")

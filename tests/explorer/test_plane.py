@@ -52,6 +52,21 @@ def test_presets_have_both_labels_and_are_the_same_again(app, preset):
     assert preset in ("line", "own") or len(points) == 12
 
 
+def test_hardening_trains_for_the_radius_as_the_library_does(app, landed):
+    asked = {"points": CORNERS, "network": landed["network"], "jump": "radius", "parts": ["radii", "universal"]}
+    found = ask(app, "plane", asked).json
+    data, start = data_of(CORNERS), network_of(landed["network"])
+    regime = bt.training.MaximumRadius(until=bt.training.Steps(150))
+    made = regime.train(start, data, torch.Generator().manual_seed(0)).network
+    assert close(found["network"]["W"], made.W)
+    assert min(found["margins"]) > 0
+    assert close(found["radii"]["lower"], bt.certificates.Exact(seconds=1.0, nodes=100).bound(made, data).lower)
+    moved = [[x + 0.01, y, label] for x, y, label in CORNERS]
+    again = ask(app, "plane", {**asked, "points": moved, "network": found["network"], "patient": False}).json
+    assert not again["behind"]
+    assert min(again["margins"]) > 0
+
+
 def test_the_jump_lands_on_a_kkt_point_with_proved_radii(landed):
     assert landed["kkt"]["stationarity"] < 1e-9
     assert min(landed["margins"]) == pytest.approx(1, abs=1e-9)

@@ -178,7 +178,12 @@ def test_the_table_sorts_by_every_column(tab, audited):
     assert column(tab, "distance") == [number(float(each)) for each in upper.sort(descending=True).values]
     assert tab.evaluate("document.querySelector('th[data-name=distance]').getAttribute('aria-sort')") == "descending"
     click(tab, 'th[data-name="proved"] button')
-    assert column(tab, "proved") == [number(float(each)) for each in lower.sort().values]
+    proved = [
+        "–" if low == 0 < high else number(low)
+        for low, high in sorted(zip(lower.tolist(), upper.tolist(), strict=True))
+    ]
+    assert sorted(column(tab, "proved")) == sorted(proved)
+    assert [each for each in column(tab, "proved") if each != "–"] == [each for each in proved if each != "–"]
     click(tab, 'th[data-name="example"] button')
     assert column(tab, "example") == [str(each) for each in sorted(audited[0].vulnerability.examples.tolist())]
     click(tab, 'th[data-name="class"] button')
@@ -287,7 +292,13 @@ def test_another_audit_can_be_compared(opened, tab, audited):
     assert change.nearer > 0
     assert texts(tab, "#change-words") == [change.sentence]
     cells = texts(tab, "#measures td:nth-child(-n+3)")
-    assert cells == [cell for each in change.measures for cell in (each.name, number(each.before), number(each.after))]
+    forms = [share if "share" in each.name or "accuracy" in each.name else number for each in change.measures]
+    assert cells == [
+        cell
+        for each, form in zip(change.measures, forms, strict=True)
+        for cell in (each.name, form(each.before), form(each.after))
+    ]
+    assert texts(tab, "#measures td:nth-child(4)")[-1] == "0 points"
     assert tab.evaluate("document.querySelectorAll('#change-chart circle').length") == 40
 
 
@@ -318,6 +329,15 @@ def test_it_fits_a_phone_and_a_desk_by_day_and_by_night(tab):
 def test_everything_is_open_on_paper(tab):
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate("[...document.querySelectorAll('details')].every(each => each.open)")
+    tab.look(760, 900)
+    tab.ask("Emulation.setEmulatedMedia", media="print")
+    try:
+        widths = tab.evaluate("[...document.querySelectorAll('.cards svg.chart')].map(each => each.clientWidth)")
+        assert max(widths) <= 16 * 26
+        assert tab.evaluate("getComputedStyle(document.querySelector('#r')).display") == "none"
+    finally:
+        tab.ask("Emulation.setEmulatedMedia", media="")
+        tab.look(1280, 900)
 
 
 def test_a_point_of_the_curve_can_be_chosen(audited, opened, tmp_path):

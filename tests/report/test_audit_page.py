@@ -17,7 +17,7 @@ from brittle.report.numbers import number, share, times
 from brittle.report.origin import Origin
 from brittle.report.remedy_chart import wilson
 from brittle.report.svg import Axis, density, tag, ticks
-from brittle.report.words import Words
+from brittle.report.words import Words, passed
 from brittle.theorems.comparison import at_least, at_most
 from tests.report.pages import audited_digits, content_of
 
@@ -151,6 +151,60 @@ def test_the_headline_says_what_is_known(audited):
     assert Words(nearly).headline.endswith("little is left to gain.")
     attacked = replace(found, vulnerability=replace(weak, certified=None))
     assert "nothing is proved" in Words(attacked).how_far
+
+
+def test_of_a_network_that_is_wrong_the_page_says_so(audited):
+    """Not that it gives 0% of some protection, or that nothing shorter than 0 flips it."""
+    found, network, data = audited
+    weak = found.vulnerability
+    none = torch.zeros_like(weak.free.norms)
+    wrong = replace(
+        found,
+        vulnerability=replace(weak, free=replace(weak.free, norms=none, median=0.0, interval=(0.0, 0.0))),
+        limit=replace(found.limit, share=0.0, proved_share=0.0),
+        remedies=tuple(replace(each, radius_before=0.0, accuracy_before=0.0) for each in found.remedies),
+    )
+    words = Words(wrong)
+    assert (
+        words.headline
+        == "This network is wrong on all 40 training examples: it has to be right before it can be robust."
+    )
+    assert words.how_far == "The network is wrong on all 40 training examples as they are: no change is needed."
+    assert words.helps.startswith("A remedy keeps right answers right; this network first needs them.")
+    some = replace(
+        wrong, vulnerability=replace(weak, available=50, free=replace(wrong.vulnerability.free, norms=weak.free.norms))
+    )
+    assert "wrong on 1 of 40 audited training examples" in Words(some).headline
+    text = audit_page(wrong, network, data, "An audit")
+    assert "there is nothing to flip" in text
+    assert "10⁻¹³" not in text
+    assert ">–<" not in re.search(r'id="helps-card".*?</svg>', text, re.DOTALL)[0]
+
+
+def test_a_cause_that_passes_the_line_unnamed_says_why(audited):
+    found = audited[0]
+    row = next(each for each in found.mechanisms if each.name == "doubtful labels")
+    beyond = replace(row, value=row.worst, named=False, sentence="")
+    assert passed(beyond).startswith("Not named: so many examples lie among other classes")
+    assert [
+        passed(replace(beyond, named=True)),
+        passed(replace(beyond, value=None)),
+        passed(replace(beyond, value=0.0)),
+    ] == [""] * 3
+    assert all(not passed(each) or passed(each) in audit_page(*audited, "An audit") for each in found.mechanisms)
+
+
+def test_a_change_too_small_for_a_share_is_said_by_its_length(audited):
+    found = audited[0]
+    tiny = replace(found, vulnerability=replace(found.vulnerability, norm_of_examples=1e9))
+    assert f"by {number(found.vulnerability.free.median, 3)} fools it" in Words(tiny).headline
+
+
+def test_classes_are_listed_by_number(audited):
+    found, network, data = audited
+    names = replace(data, truth=replace(data.truth, names=("10", "9")))
+    text = audit_page(replace(found, data=names), network, names, "An audit")
+    assert re.findall(r'<td data-label="class">(.*?)</td>', text) == ["9", "10"]
 
 
 @pytest.mark.parametrize("change", ["no limit", "no proof", "no remedies", "no flips", "no theorems"])

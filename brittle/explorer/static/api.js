@@ -1,11 +1,12 @@
 // Questions to the server that this page came from. All numbers are its answers.
 
+function post(name, body, signal) {
+  const sent = fetch(name, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body), signal });
+  return sent.catch((error) => { throw error.name === "AbortError" ? error : new Error("the explorer has ended: start `brittle explore` again"); });
+}
+
 export async function ask(name, body = {}) {
-  const answer = await fetch(name, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-  }).catch(() => { throw new Error("the explorer has ended: start `brittle explore` again"); });
+  const answer = await post(name, body);
   const found = await answer.json();
   if (!answer.ok) throw new Error(found.error);
   return found;
@@ -13,12 +14,7 @@ export async function ask(name, body = {}) {
 
 // One object after another, as they are computed; `signal` ends the work.
 export async function* stream(name, body, signal) {
-  const answer = await fetch(name, {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(body),
-    signal,
-  });
+  const answer = await post(name, body, signal);
   if (!answer.ok) throw new Error((await answer.json()).error);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

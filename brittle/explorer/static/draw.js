@@ -179,7 +179,7 @@ export function saved(svg, kind, name) {
   });
 }
 
-function download(blob, name) {
+export function download(blob, name) {
   const link = h("a", { href: URL.createObjectURL(blob), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

@@ -2,7 +2,8 @@
 
 import { ask, newest } from "./api.js";
 import { byId, complain, h, say } from "./dom.js";
-import { saved } from "./draw.js";
+import { download, saved } from "./draw.js";
+import { csv, tikz } from "./export.js";
 import { Papers } from "./papers.js";
 import { Plane } from "./plane.js";
 import { Walk } from "./walk.js";
@@ -13,7 +14,7 @@ const KEYS = {
   "click": "adds a point; drag moves it",
   "Tab": "goes from point to point; the arrow keys move it, with Shift in large steps",
   "X": "changes the label of the chosen point", "Delete": "removes it",
-  "T": "trains, or plays the flow again", "K": "jumps to the KKT point", "G": "to the largest margin of any network",
+  "T": "trains, or plays the flow again", "K": "jumps to the KKT point", "G": "to the largest margin of any network", "H": "hardens: trains for the radius",
   ", .": "one frame back, one frame on",
   "B F N M": "balls, flips, neurons, multipliers",
   "U": "one direction for all; [ and ] change its size",
@@ -77,6 +78,12 @@ class Explorer {
     };
     byId("save-png").addEventListener("click", () => save("png"));
     byId("save-svg").addEventListener("click", () => save("svg"));
+    const keepText = (text, kind, ending) => {
+      const file = download(new Blob([text], { type: kind }), `${this.tabs[this.now].picture().name}.${ending}`);
+      say(`saved ${file.name}, ${Math.ceil(file.size / 1024)} kB`);
+    };
+    byId("save-tikz").addEventListener("click", () => keepText(tikz(this.tabs[this.now].picture().svg), "application/x-tex", "tex"));
+    byId("save-csv").addEventListener("click", () => keepText(csv(...this.tabs[this.now].table()), "text/csv", "csv"));
     byId("python").addEventListener("click", async () => {
       const lines = await this.tabs[this.now].python().catch(complain);
       if (lines) dialog("The same in Python", h("pre", {}, lines), lines);

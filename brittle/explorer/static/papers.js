@@ -142,5 +142,11 @@ export class Papers {
 
   async python() { return (await ask("paper-python", { paper: this.name, seed: this.seed, ...this.values })).lines; }
 
+  // The training, frame by frame
+  table() {
+    const names = ["frame", "log_loss", "neurons", "smallest_margin", "normalised_margin", "distance_from_kkt", "size_that_flips_all"];
+    return [names, this.frames.map((each, k) => [k, each.log_loss, each.neurons, each.margin, each.normalised_margin, each.stationarity, each.universal?.smallest])];
+  }
+
   picture() { return { svg: this.fan, name: `brittle-${this.name}` }; }
 }

@@ -26,13 +26,13 @@ export class Plane {
     this.direction = "examples"; this.c = 0; this.label = 1; this.chosen = -1; this.frames = []; this.frame = -1;
     this.mode = "kkt"; this.jump = "kkt"; this.network = null; this.found = null; this.pinned = null; this.scene = 0;
     this.opened = new Set(["vardi2022/4.1"]);
-    this.update = newest((parts, body) => this.ask(parts, body).catch(complain));
+    this.update = newest((parts, body) => this.ask(parts, body).catch((error) => this.refused(error)));
     this.build();
   }
 
   state() {
     if (!this.points.length) return null;
-    const kept = { points: this.points, given: this.given, show: this.show, c: this.c, direction: this.direction, mode: this.mode, view: this.view, preset: this.preset };
+    const kept = { points: this.points, given: this.given, show: this.show, c: this.c, direction: this.direction, mode: this.mode, jump: this.jump, view: this.view, preset: this.preset };
     if (this.mode === "frame") kept.log_loss = this.frames[this.frame]?.log_loss ?? null;
     else if (this.network) kept.network = this.network;
     return kept;
@@ -42,6 +42,7 @@ export class Plane {
     if (this.points.length) return this.redraw();
     for (const name of ["given", "show", "preset", "view"]) Object.assign(this[name], kept[name] ?? {});
     for (const name of ["c", "direction", "network"]) this[name] = kept[name] ?? this[name];
+    if (Object.hasOwn(this.about.jumps, kept.jump)) this.jump = kept.jump;
     this.settle();
     if (!Array.isArray(kept.points) || !kept.points.length) return this.load();
     this.points = kept.points;
@@ -98,7 +99,7 @@ export class Plane {
       h("div", { class: "row" }, jumps, h("button", { id: "train", onclick: () => this.train().catch(complain) }, "▶ Train")),
       this.widthSlider, this.scaleSlider,
       h("div", { class: "row small" }, h("span", { class: "quiet" }, "start"), this.startChoice, h("span", { class: "quiet" }, "loss"), this.lossChoice),
-      h("div", { class: "row small" }, h("span", { class: "quiet" }, "seed"), this.seedBox, h("button", { id: "pin", title: "Keep this boundary in the picture, to compare", "aria-pressed": false, onclick: () => this.pin() }, "Pin boundary")));
+      h("div", { class: "row small" }, h("span", { class: "quiet" }, "seed"), this.seedBox, h("button", { id: "pin", title: "Keep this boundary and its numbers, to compare with what comes next", "aria-pressed": false, onclick: () => this.pin() }, "Pin to compare")));
   }
 
   buildShow() {
@@ -138,7 +139,8 @@ export class Plane {
 
   async load() {
     this.stop();
-    const { points } = await ask("points", this.preset);
+    const { points } = await ask("points", this.preset).catch((error) => { complain(error); return {}; });
+    if (!points) return;
     const far = Math.max(...points.flatMap(([x, y]) => [Math.abs(x), Math.abs(y)]));
     this.view = { x: 0, y: 0, half: Number((Math.max(1, far) * 1.22).toFixed(3)) };
     Object.assign(this, { points, network: null, chosen: -1, mode: "kkt", jump: "kkt", frames: [], frame: -1, pinned: null });
@@ -160,6 +162,15 @@ export class Plane {
     if (found.behind) this.update(parts); // the boundary stays a moment behind its points where it has to be solved for again
   }
 
+  // Nothing of the points before is shown as if it were of these.
+  refused(error) {
+    complain(error);
+    if (!this.found || this.found.points === this.points) return;
+    this.found = null;
+    this.redraw();
+    this.changed();
+  }
+
   jumpTo(name) {
     this.stop();
     this.jump = name;
@@ -167,7 +178,7 @@ export class Plane {
     if (this.frame >= 0) this.network = this.frames[this.frame].network;
     const before = this.network?.v.length;
     return this.update().then(() => {
-      const now = this.network.v.length;
+      const now = this.network?.v.length;
       if (before > now) say(`${before} neurons collapse to ${now}`);
       this.changed();
     });
@@ -299,7 +310,7 @@ export class Plane {
   }
 
   async rest() {
-    if (this.mode === "kkt" && this.jump === "largest") await this.update(); // what was followed need not be the largest any more
+    if (this.mode === "kkt" && this.jump !== "kkt") await this.update(); // what was followed need not be the largest any more
     else if (!this.found?.behind) await this.update(["gap", "theorems"], { jump: "none" });
   }
 
@@ -365,7 +376,7 @@ export class Plane {
     }
     const keys = {
       x: () => this.relabel(), delete: () => this.remove(), backspace: () => this.remove(), escape: () => this.choose(-1),
-      k: () => this.jumpTo("kkt"), g: () => this.jumpTo("largest"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
+      k: () => this.jumpTo("kkt"), g: () => this.jumpTo("largest"), h: () => this.jumpTo("radius"), t: () => (this.frames.length > 1 ? this.play() : this.train().catch(complain)),
       ",": () => this.frame > 0 && this.to(this.frame - 1), ".": () => this.frame + 1 < this.frames.length && this.to(this.frame + 1),
       "[": () => this.push(-0.05), "]": () => this.push(0.05),
     };
@@ -432,6 +443,7 @@ export class Plane {
     this.drawPoints();
     this.drawReadout();
     this.drawHistory();
+    if (!this.found) this.theoremBox.replaceChildren();
     if (this.found?.theorems) this.theoremBox.replaceChildren(...theorems(this.found.theorems, this.opened));
   }
 
@@ -450,19 +462,20 @@ export class Plane {
     const d = contour(values, shape, (j) => left + j * across, (i) => top + size - i * up);
     this.boundaryPath = d;
     if (!bare) boundary.append(s("path", { d, fill: "none", stroke: colour("boundary"), "stroke-width": 2.4, "stroke-linecap": "round" }));
-    if (this.pinned) pinned.append(s("path", { d: this.pinned, fill: "none", stroke: colour("quiet"), "stroke-width": 2, "stroke-dasharray": "7 6" }));
+    if (this.pinned) pinned.append(s("path", { d: this.pinned.boundary, fill: "none", stroke: colour("quiet"), "stroke-width": 2, "stroke-dasharray": "7 6" }));
   }
 
   pin() {
-    this.pinned = this.pinned ? null : this.boundaryPath;
+    this.pinned = this.pinned || !this.found ? null : { boundary: this.boundaryPath, numbers: Object.fromEntries(this.numbers()) };
     byId("pin").setAttribute("aria-pressed", Boolean(this.pinned));
     this.drawGrid();
+    this.drawReadout();
   }
 
   drawNeurons() {
     const layer = this.layers.neurons;
     layer.replaceChildren();
-    if (!this.show.neurons || !this.network) return;
+    if (!this.show.neurons || !this.network || !this.found) return;
     const { W, b, v } = this.network, far = 4 * this.view.half, strongest = Math.max(...v.map((each, k) => Math.abs(each) * Math.hypot(...W[k])));
     W.forEach(([a, c], k) => {
       const size = Math.hypot(a, c), strength = (Math.abs(v[k]) * size) / strongest;
@@ -534,21 +547,26 @@ export class Plane {
     layer.children[focused]?.focus({ preventScroll: true });
   }
 
-  drawReadout() {
+  // What is said of the network, as [id, value, words]
+  numbers() {
     const radii = this.found?.radii, kkt = this.found?.kkt;
     const lower = radii ? [...radii.lower].sort((a, b) => a - b) : [];
     const median = lower.length ? lower[Math.floor((lower.length - 1) / 2)] : null;
-    const wrong = (this.found?.margins ?? []).filter((each) => each <= 0).length;
-    const items = [
+    const wrong = this.found?.margins ? [...this.found.margins].filter((each) => each <= 0).length : "–";
+    return [
       ["smallest", lower.length ? number(lower[0]) : "–", "smallest proved radius"],
       ["median", number(median), "median proved radius"],
       ["gamma", kkt ? number(kkt.normalised_margin) : "–", "normalised margin γ"],
       ["share", this.found?.gap ? `≥ ${number(100 * this.found.gap.share, 3)} %` : "–", "of the largest margin"],
       ["residual", kkt ? number(kkt.stationarity, 3) : "–", "distance from a KKT point, ε"],
-      ["neurons", this.network ? this.network.v.length : "–", "neurons"],
+      ["neurons", this.found && this.network ? this.network.v.length : "–", "neurons"],
       ["wrong", wrong, "misclassified"],
     ];
-    this.readout.replaceChildren(...items.map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words))));
+  }
+
+  drawReadout() {
+    const before = (id) => (this.pinned ? h("span", { id: `pinned-${id}` }, `pinned: ${this.pinned.numbers[id]}`) : null);
+    this.readout.replaceChildren(...this.numbers().map(([id, value, words]) => h("div", {}, h("b", { id: `read-${id}` }, String(value)), h("span", {}, words), before(id))));
   }
 
   drawHistory() {
@@ -565,6 +583,14 @@ export class Plane {
       ],
       marks: this.frame >= 0 ? [{ x: this.frame, colour: colour("ink") }] : [],
     });
+  }
+
+  // What the library says of every point
+  table() {
+    const { radii, margins, kkt } = this.found ?? {}, along = this.found?.universal;
+    const flipped = new Map((along?.intervals ?? []).map(([k, start]) => [k, start]).reverse()); // the first interval of each
+    const names = ["x", "y", "label", "margin", "proved_radius", "flip_length", "flip_x", "flip_y", "multiplier", "flipped_by_one_direction_from"];
+    return [names, this.points.map(([x, y, label], k) => [x, y, label, margins?.[k], radii?.lower[k], radii?.upper[k], radii?.flips[k]?.[0], radii?.flips[k]?.[1], kkt?.multipliers?.[k], flipped.get(k)])];
   }
 
   picture() { return { svg: this.svg, name: `brittle-plane-${this.preset.preset}` }; }

@@ -53,7 +53,7 @@ export class Walk {
     this.sizeInput = h("input", { id: "walk-c", type: "range", min: 0, max: 1000, value: 0, "aria-label": "size of the perturbation", oninput: () => { this.c = (Number(this.sizeInput.value) / 1000) * this.reach(); this.drawUniversal(); this.changed(); } });
     this.counter = h("p", { id: "walk-counter" });
     this.curve = s("svg", { class: "picture", id: "flip-curve", role: "img", "aria-label": "Share of examples flipped by the size", viewBox: "0 0 420 210" });
-    this.directionChoice = choice("direction", Object.fromEntries(list.directions.map((each) => [each, { examples: "from the examples (vardi2022)", gradients: "from the gradients", falling: "from the gradients" }[each]])), this.direction, async (value) => { this.direction = value; this.universal = await ask("universal", { direction: value }); this.drawUniversal(); });
+    this.directionChoice = choice("direction", Object.fromEntries(list.directions.map((each) => [each, { examples: "from the examples (vardi2022)", gradients: "from the gradients", falling: "from the gradients" }[each]])), this.direction, (value) => { this.direction = value; return ask("universal", { direction: value }).then((found) => { this.universal = found; this.drawUniversal(); }).catch(complain); });
     const main = h("div", { class: "stack" },
       h("div", { class: "card" }, this.words, this.facts),
       h("div", { class: "charts" },
@@ -210,6 +210,12 @@ export class Walk {
   }
 
   async python() { return (await ask("walk-python", { row: this.row, way: this.way })).lines; }
+
+  // The examples, and how far one step along its gradient has to go
+  table() {
+    const { labels, margins, steps } = this.list;
+    return [["example", "label", "margin", "gradient_step"], labels.map((label, k) => [k, this.name(label), margins[k], steps[k]])];
+  }
 
   picture() { return { svg: this.sliceBox, name: `brittle-example-${this.row}` }; }
 }

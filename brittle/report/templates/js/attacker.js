@@ -5,7 +5,10 @@ function counts(r) {
   return {safe, unknown: known.length - safe - broken, broken};
 }
 
-const farthest = Math.max(...known.map(each => each.upper).filter(Number.isFinite), audit.limit ? audit.limit.median : 0, 1e-12) * 1.05;
+// Where the last example is flipped; what the data allow is shown too, unless that would squeeze all the rest to the left.
+const FAR = 3;
+const longest = Math.max(0, ...known.map(each => each.upper).filter(Number.isFinite)), allowed = audit.limit ? audit.limit.median : 0;
+const farthest = (longest > 0 && allowed > FAR * longest ? longest : Math.max(longest, allowed) || 1) * 1.05;
 const field = {left: 52, right: 690, top: 10, bottom: 206};
 
 function area(heights, kind) {
@@ -43,6 +46,7 @@ function move(r) {
   cursor.setAttribute("x2", x);
   const size = audit.vulnerability.norm_of_examples, each = r / Math.sqrt(audit.geometry.columns);
   const part = size > 0 ? `${share(r / size)} of a typical example; ` : "";
+  find("#r").setAttribute("aria-valuetext", number(r));
   find("#r-words").textContent = `${part}${number(each, 2)} on each of the ${audit.geometry.columns} features, if spread evenly`;
 }
 
@@ -50,11 +54,11 @@ function startAttacker() {
   attackerChart();
   const slider = find("#r"), typed = find("#r-number");
   const median = audit.vulnerability.free.median;
-  const first = median === null ? farthest / 2 : median;
-  slider.addEventListener("input", () => { const r = farthest * slider.value / 1000; typed.value = Number(r.toPrecision(4)); move(r); });
-  typed.addEventListener("input", () => { const r = Math.max(0, Number(typed.value) || 0); slider.value = 1000 * r / farthest; move(r); });
-  window.addEventListener("resize", () => { attackerChart(); move(Number(typed.value)); });
-  slider.value = 1000 * first / farthest;
-  typed.value = Number(first.toPrecision(4));
-  move(first);
+  let r = median === null ? farthest / 2 : median;  // what is typed is rounded: the counts are of r itself
+  slider.addEventListener("input", () => { r = farthest * slider.value / 1000; typed.value = Number(r.toPrecision(4)); move(r); });
+  typed.addEventListener("input", () => { r = Math.max(0, Number(typed.value) || 0); slider.value = 1000 * r / farthest; move(r); });
+  window.addEventListener("resize", () => { attackerChart(); move(r); });
+  slider.value = 1000 * r / farthest;
+  typed.value = Number(r.toPrecision(4));
+  move(r);
 }

@@ -2,9 +2,9 @@
 const MEASURES = [
   ["median distance to a flip", ["vulnerability", "free", "median"]],
   ["proved for half of the examples", ["vulnerability", "certified", "median_lower"]],
-  ["share of what the data allow", ["limit", "share"]],
-  ["proved share of it", ["limit", "proved_share"]],
-  ["training accuracy", ["regime", "accuracy"]],
+  ["share of what the data allow", ["limit", "share"], share],
+  ["proved share of it", ["limit", "proved_share"], share],
+  ["training accuracy", ["regime", "accuracy"], share],
 ];
 const SAME = 1e-3;
 const reach = (whole, path) => path.reduce((value, name) => value === null ? null : value[name], whole);
@@ -16,7 +16,7 @@ function changed(before, after) {
   const differs = ([old, now]) => old.upper !== now.upper && Math.abs(now.upper - old.upper) > SAME * Math.min(old.upper, now.upper);
   return {
     pairs,
-    measures: MEASURES.map(([name, path]) => ({name, before: reach(before, path), after: reach(after, path)})),
+    measures: MEASURES.map(([name, path, form = number]) => ({name, form, before: reach(before, path), after: reach(after, path)})),
     farther: pairs.filter(pair => differs(pair) && pair[1].upper > pair[0].upper).length,
     nearer: pairs.filter(pair => differs(pair) && pair[1].upper < pair[0].upper).length,
     surelyFarther: pairs.filter(([old, now]) => now.lower > old.upper).length,
@@ -29,12 +29,19 @@ function showChange(other, name) {
   find("#change").hidden = false;
   find("#change-from").textContent = name;
   find("#measures").replaceChildren(...change.measures.map(each => element("tr", {},
-    element("td", {}, each.name), element("td", {class: "n"}, number(each.before)), element("td", {class: "n"}, number(each.after)),
-    element("td", {class: "n"}, each.before === null || each.after === null ? "–" : (each.after > each.before ? "+" : "") + number(each.after - each.before, 3)))));
+    element("td", {}, each.name), element("td", {class: "n"}, each.form(each.before)), element("td", {class: "n"}, each.form(each.after)),
+    element("td", {class: "n"}, difference(each)))));
   find("#change-words").textContent = change.pairs.length
     ? `Of ${change.pairs.length} examples that both audits attacked, ${change.farther} are farther from a flip than before (provably for ${change.surelyFarther}) and ${change.nearer} nearer (provably for ${change.surelyNearer}).`
     : "The two audits have no example in common.";
   find("#change-chart").replaceChildren(changeChart(change.pairs));
+}
+
+// A change of a share is in points, which are no per cent of it.
+function difference({before, after, form}) {
+  if (before === null || after === null) return "–";
+  const sign = after > before ? "+" : "", change = after - before;
+  return form === share ? `${sign}${number(100 * change, 3)} points` : sign + number(change, 3);
 }
 
 function changeChart(pairs) {

@@ -7,12 +7,12 @@ function save(name, parts, type) {
 }
 
 function csv() {
-  const names = Object.keys(table), cell = value => /[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
+  const names = Object.keys(table), cell = value => /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value;
   const lines = table.example.map((_, row) => names.map(name => cell(String(table[name][row] ?? ""))).join(","));
   return [names.join(","), ...lines, ""].join("\n");
 }
 
-const DRAWN = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
+const DRAWN = ["fill", "stroke", "stroke-width", "stroke-dasharray", "stroke-linejoin", "paint-order", "opacity", "font-size", "font-family", "font-weight", "text-anchor"];
 
 // A copy that needs no style sheet: what the page's rules say of every part is written to it.
 function alone(chart) {
@@ -41,7 +41,7 @@ async function png(chart) {
   canvas.width = (box.width + 2 * edge) * scale;
   canvas.height = (box.height + 2 * edge) * scale;
   const pen = canvas.getContext("2d");
-  pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("color-scheme").includes("dark") && matchMedia("(prefers-color-scheme: dark)").matches ? "#1a1c1f" : "#ffffff";
+  pen.fillStyle = getComputedStyle(find("#strip")).backgroundColor;
   pen.fillRect(0, 0, canvas.width, canvas.height);
   pen.drawImage(image, edge * scale, edge * scale, box.width * scale, box.height * scale);
   return new Promise(done => canvas.toBlob(done, "image/png"));

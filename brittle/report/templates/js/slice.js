@@ -13,14 +13,17 @@ function sliceOf(one) {
   if (one.lower > 0) chart.append(shape("circle", {cx: across(0), cy: up(0), r: ball, class: "ball"}, shape("title", {}, `proved: no flip within ${number(one.lower, 3)}`)));
   chart.append(shape("circle", {cx: across(0), cy: up(0), r: 4.5, class: "here"}, shape("title", {}, "the example")));
   chart.append(shape("circle", {cx: across(one.upper), cy: up(0), r: 4.5, class: "here moving"}, shape("title", {}, "on the way along its flip")));
-  chart.append(label(across(0), up(0) - 9, one.label, "label onslice", "middle"));
+  chart.append(label(across(0), up(0) - 9, clipped(one.label), "label onslice", "middle"));
   const [right, high] = slice.rival, inside = Math.max(Math.abs(right), Math.abs(high)) / slice.reach;
   const part = inside > 0.94 ? 0.94 / inside : 1;
   chart.append(stroke(across(0), up(0), across(right * part), up(high * part), "toward"));
-  chart.append(label(across(right * part), up(high * part) + (part < 1 ? 12 : -6), examples.rivals.labels[one.row] + (part < 1 ? " ↗" : ""), "label onslice", right * part > 0 ? "end" : "start"));
+  chart.append(label(across(right * part), up(high * part) + (part < 1 ? 12 : -6), clipped(examples.rivals.labels[one.row]) + (part < 1 ? " ↗" : ""), "label onslice", right * part > 0 ? "end" : "start"));
   chart.append(label(170, 347, "shortest flip →", "axis", "middle"));
   return {chart, place: t => across(t * one.upper)};
 }
+
+// A name that fits into the picture; in full it stands beside it.
+const clipped = (name, most = 14) => name.length > most ? name.slice(0, most - 1) + "…" : name;
 
 function shaded(margins, n) {
   const canvas = element("canvas"), image = new ImageData(n, n);

@@ -1,13 +1,14 @@
 // The examples as a table: sort, filter, open.
+const STATUS = {exact: "exactly", proved: "proved", open: "by attack", error: "wrong as it is"};
 const columns = [
   ...(pixels ? [{name: "picture"}] : []),
   {name: "example", of: one => one.example, shown: one => String(one.example), ranked: true},
   {name: "class", of: one => one.label, shown: one => one.label},
   {name: "flips to", of: one => one.flipped ?? "", shown: one => one.flipped ?? "–"},
   {name: "distance", of: one => one.upper, shown: one => number(one.upper), numeric: true},
-  {name: "proved", of: one => one.lower, shown: one => number(one.lower), numeric: true},
+  {name: "proved", of: one => one.lower, shown: one => one.status === "open" && one.lower === 0 ? "–" : number(one.lower), numeric: true},
   ...(audit.limit ? [{name: "of the limit", of: one => one.share, shown: one => share(one.share, 0), numeric: true}] : []),
-  {name: "known", of: one => one.status, shown: one => ({exact: "exactly", proved: "proved", open: "by attack", error: "wrong as it is"})[one.status]},
+  {name: "known", of: one => one.status, shown: one => STATUS[one.status]},
   {name: ""},
 ];
 const PAGE = matchMedia("(max-width: 40rem)").matches ? 8 : 20;
@@ -90,9 +91,9 @@ function neighbour(step) {
 function startTable() {
   find("#rows").classList.toggle("pictured", Boolean(pixels));
   find("#rows thead tr").append(...columns.map(heading));
-  const option = value => element("option", {value}, value), labels = [...new Set(known.map(one => one.label))];
-  find("#by-class").append(...labels.sort((a, b) => a.localeCompare(b, undefined, {numeric: true})).map(option));
-  find("#by-status").append(...[...new Set(known.map(one => one.status))].sort().map(option));
+  const option = (value, words = value) => element("option", {value}, words), labels = [...new Set(known.map(one => one.label))];
+  find("#by-class").append(...labels.sort((a, b) => a.localeCompare(b, undefined, {numeric: true})).map(each => option(each)));
+  find("#by-status").append(...[...new Set(known.map(one => one.status))].sort().map(each => option(each, STATUS[each])));
   for (const id of ["#by-class", "#by-status", "#by-number"]) find(id).addEventListener("input", fillTable);
   find("#weakest").addEventListener("click", event => {
     state.weakest = !state.weakest;

@@ -21,6 +21,7 @@ function view(one, place) {
     if (picture !== undefined) { paintMoved(find(".after canvas", frames), picture, t); }
     listFeatures(one, features, t);
     tell(one, path, Number(slider.value), t, told, find(".after", frames));
+    slider.setAttribute("aria-valuetext", `moved by ${number(t * one.upper, 3)}`);
     if (slice) find(".moving", slice.chart).setAttribute("cx", slice.place(t));
   };
   if (path === undefined) return;
@@ -31,7 +32,7 @@ function view(one, place) {
 
 function who(one) {
   const kind = audit.vulnerability.held_out ? "Held-out" : "Training";
-  if (one.status === "error") return `${kind} example ${one.example}, a ${one.label}: the answer is wrong as it is (${examples.answers[one.row]})`;
+  if (one.status === "error") return `${kind} example ${one.example}, a ${one.label}: the answer, ${examples.answers[one.row]}, is wrong as it is`;
   if (!Number.isFinite(one.upper)) return `${kind} example ${one.example}, a ${one.label}: no flip was found`;
   const typical = one.row === examples.median ? ", a typical one" : "";
   return `${kind} example ${one.example}${typical}: a change of ${number(one.upper, 3)} turns ${one.label} into ${one.flipped}`;
