@@ -244,7 +244,7 @@ def _moved(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _reason(name: str) -> str:
-    kinds = ("gelu", "elu", "tanh", "sigmoid", "silu", "softplus", "hardswish", "erf", "exp", "sqrt")
+    kinds = ("gelu", "elu", "tanh", "sigmoid", "silu", "softplus", "hardswish", "erf", "exp", "log", "sqrt")
     return f"{name} is no ReLU" if name in kinds else f"{name} is no affine map"
 
 

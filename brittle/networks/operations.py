@@ -351,7 +351,9 @@ OPERATIONS: dict[str, Operation] = {
         identity, dropout, contiguous, relu, leaky_relu, prelu, prelu_spread, elu, gelu, hardtanh, softplus,
     )
 }  # fmt: skip
-OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
+OPERATIONS |= {
+    name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "log", "sqrt", "erf")
+}
 OPERATIONS |= {name: _plain(getattr(functional, name)) for name in ("relu6", "silu", "hardsigmoid", "hardswish")}
 OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum", "pow")}
 ALIASES = {

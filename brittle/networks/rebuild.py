@@ -15,7 +15,7 @@ from brittle.networks.base import Network
 from brittle.networks.endings import without_ending
 from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type, shadow
 from brittle.networks.operations import VIEWS
-from brittle.networks.recognise import Recognition, of_graph
+from brittle.networks.recognise import Recognition, black_box, of_graph
 from brittle.networks.terms import OpaqueError
 
 ROWS = 1009  # a prime, so that examples which are mixed up show in the shapes
@@ -52,7 +52,7 @@ def _recognised(
     try:
         return of_graph(graph, shape, examples=examples)
     except OpaqueError as reason:
-        return Adapter(Interpreter(graph, row_bytes), shape), Recognition(reason=str(reason))
+        return black_box(Adapter(Interpreter(graph, row_bytes), shape), str(reason))
 
 
 def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:

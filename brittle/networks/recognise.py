@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError
-from brittle.networks.adapter import Adapter, evaluating, features
+from brittle.common.notes import note
+from brittle.networks.adapter import PROBES, Adapter, evaluating, features, probes
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, simplest
@@ -23,8 +24,7 @@ from brittle.networks.terms import OpaqueError
 from brittle.networks.trace import traced
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
-PROBES = 16
-SCALES = (1.0, 0.1, 10.0, 100.0)
+UNSTEADY = 1e-2  # relative: more than rounding makes of any float type
 Run = Callable[[Tensor], Tensor]
 
 
@@ -108,7 +108,25 @@ def recognise(
     try:
         return _of_module(thing, shape, examples)
     except OpaqueError as reason:
-        return Adapter(thing, shape), Recognition(reason=str(reason))
+        return black_box(Adapter(thing, shape), str(reason))
+
+
+def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
+    """Whatever else there is to know about a network of which only the outputs are known, is said."""
+    kind = type(network.inner).__name__
+    if network.probabilities and network.classes == 1:
+        note(f"the module {kind} gives numbers from 0 to 1, a probability: the label changes at 1/2")
+    try:
+        with torch.no_grad():
+            pairs = [(network.logits(X), torch.cat([*map(network.logits, X.split(5))])) for X in probes(network.dim)]
+    except Exception:  # a foreign module may raise anything, here on random inputs
+        return network, Recognition(reason=reason)
+    if any(float((a - b).abs().max()) > UNSTEADY * max(1.0, float(a.abs().max())) for a, b in pairs):
+        note(
+            f"the module {kind} gives one input different outputs, by chance or by the other inputs of its batch: "
+            "what is measured on it is no property of single examples"
+        )
+    return network, Recognition(reason=reason)
 
 
 def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | None) -> tuple[Network, Recognition]:
@@ -139,12 +157,12 @@ def of_graph(
     if cut in ("Softmax", "LogSoftmax") and layers[-1].outputs == 1:
         raise OpaqueError(f"a {cut} of one output is constant")
     network = _network(core, shape, layers, plain)
-    probes = _probes(network.dim, examples)
+    inputs = _probes(network.dim, examples)
     pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), _interpreted(core))]
     pairs += [] if run is None else [(_interpreted(graph), run)]
-    difference = max(_difference(*pair, probes, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
+    difference = max(_difference(*pair, inputs, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
     words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
-    return network, Recognition((_kind(network), *words), difference, sum(map(len, probes)))
+    return network, Recognition((_kind(network), *words), difference, sum(map(len, inputs)))
 
 
 def _network(graph: Graph, shape: tuple[int, ...], layers: list[Affine], plain: bool) -> Layered:
@@ -169,19 +187,17 @@ def _same(small: Affine, layer: Affine) -> bool:
 
 def _probes(dim: int, examples: Tensor | None) -> list[Tensor]:
     """Random inputs of several sizes, and a few of the examples."""
-    rng = torch.Generator().manual_seed(0)
-    drawn = [scale * torch.randn(PROBES, dim, generator=rng, dtype=torch.float64) for scale in SCALES]
     fits = examples is not None and examples.ndim == 2 and examples.shape[1] == dim
-    probes = [*drawn, examples[: 4 * PROBES]] if examples is not None and fits else drawn
-    return [probe.float().double() for probe in probes]  # numbers that either type holds
+    some = [examples[: 4 * PROBES].float().double()] if examples is not None and fits else []
+    return [*probes(dim), *some]
 
 
 def _difference(
-    first: Run, second: Run, probes: list[Tensor], shape: tuple[int, ...], network: Layered, eps: float
+    first: Run, second: Run, inputs: list[Tensor], shape: tuple[int, ...], network: Layered, eps: float
 ) -> float:
     """The largest, relative to the outputs; raises where it is more than rounding with this `eps`."""
     largest = 0.0
-    for X in probes:
+    for X in inputs:
         rows = X.reshape(len(X), *shape)
         try:
             with torch.no_grad():

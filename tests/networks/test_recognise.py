@@ -90,7 +90,7 @@ MODULES = {
                          nn.Linear(6, 4), nn.Linear(15, 2)),
     "the larger of two": does(lambda X, a, b: torch.maximum(a(X), b(X).relu()), nn.Linear(5, 2), nn.Linear(5, 2)),
     "the smaller of two": does(lambda X, a, b: torch.minimum(a(X), b(X).relu()), nn.Linear(5, 2), nn.Linear(5, 2)),
-    "the largest of every three": does(lambda X, a, b: b(a(X).view(-1, 2, 3).amax(2)), nn.Linear(5, 6), nn.Linear(2, 2)),
+    "the largest of three": does(lambda X, a, b: b(a(X).view(-1, 2, 3).amax(2)), nn.Linear(5, 6), nn.Linear(2, 2)),
     "the largest, and where": does(lambda X, a, b: b(a(X).view(-1, 2, 3).max(1)[0]), nn.Linear(5, 6), nn.Linear(3, 2)),
     "one output, squeezed": does(lambda X, a, b: b(a(X).relu()).squeeze(), nn.Linear(5, 6), nn.Linear(6, 1)),
     "stacked": does(lambda X, a, b: torch.stack([a(X).relu(), b(X)], 1).sum(1), nn.Linear(5, 2), nn.Linear(5, 2)),
