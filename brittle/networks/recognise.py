@@ -118,7 +118,9 @@ def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
         note(f"the module {kind} gives numbers from 0 to 1, a probability: the label changes at 1/2")
     try:
         with torch.no_grad():
-            pairs = [(network.logits(X), torch.cat([*map(network.logits, X.split(5))])) for X in probes(network.dim)]
+            inputs = probes(network.dim)
+            apart = [torch.cat([network.logits(rows) for rows in X.reshape(-1, 4, network.dim)]) for X in inputs]
+            pairs = [(network.logits(X), each) for X, each in zip(inputs, apart, strict=True)]
     except Exception:  # a foreign module may raise anything, here on random inputs
         return network, Recognition(reason=reason)
     if any(float((a - b).abs().max()) > UNSTEADY * max(1.0, float(a.abs().max())) for a, b in pairs):
