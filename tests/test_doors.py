@@ -542,3 +542,66 @@ def test_errors_name_the_way_out(tmp_path, capsys):
     path = written(tmp_path / "data.npz", Data(ROWS, [-1, 1, -1, 1, 1, -1]))
     assert main(["attack", str(tmp_path / "net.pt"), "--data", path]) == 2
     assert "--architecture MODULE:CLASS" in capsys.readouterr().err
+
+
+# labels and examples in other clothes
+
+
+def test_rows_with_a_single_one_are_class_numbers():
+    hot = np.eye(3)[KINDS]
+    for y in (hot, torch.from_numpy(hot), hot.astype(bool), hot.astype(int).tolist()):
+        assert (as_data(FLOWERS, y).y.numpy() == KINDS).all()
+    assert "y has shape (150, 3); one label per example is needed" in complaint(lambda: as_data(FLOWERS, hot / 2))
+    assert "y has shape (150, 3)" in complaint(lambda: as_data(FLOWERS, np.ones((150, 3))))
+
+
+class Named(Dataset):
+    """Every example is a dictionary, or has something behind its label."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return len(FLOWERS)
+
+    def __getitem__(self, place: int):
+        parts = (torch.from_numpy(FLOWERS[place]), int(KINDS[place]), place)
+        return dict(zip(self.keys, parts, strict=True)) if self.keys else parts
+
+
+@pytest.mark.parametrize("keys", [(), ("image", "label", "id"), ("x", "target", "place")])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_data_sets_may_name_their_parts_or_give_more(keys, loaded):
+    given = DataLoader(Named(*keys), batch_size=7) if loaded else Named(*keys)
+    data = as_data(given)
+    assert (data.X.numpy() == FLOWERS).all()
+    assert (data.y.numpy() == KINDS).all()
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_dictionary_that_leaves_open_what_is_what_is_refused(loaded):
+    given = Named("left", "right", "id")
+    words = complaint(lambda: as_data(DataLoader(given) if loaded else given))
+    assert "an example is a dictionary of left, right, id; one of x, image" in words
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_table_may_be_divided_by_any_mark(mark, suffix, tmp_path):
+    lines = [["a", '"b, c"', "kind"], ["1.5", "2", "x"], ["3", "4", "y"]]
+    path = tmp_path / f"table{suffix}"
+    path.write_text("\n".join(mark.join(cells) for cells in lines) + "\n")
+    data = load_data(path)
+    assert data.X.tolist() == [[1.5, 2], [3, 4]]
+    assert data.truth.features == ("a", "b, c")
+    path.write_text(f"1,5{mark}2{mark}0\n")
+    if mark != ",":  # a comma inside a number is never guessed at
+        assert "column 0 holds '1,5'" in complaint(lambda: File(path, header=False).load())
+
+
+def test_labels_that_the_network_has_no_class_for_are_named():
+    module = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+    words = complaint(lambda: bt.attacks.MinimumNorm().run(module, (FLOWERS, KINDS + 1)))
+    assert "needs class numbers from 0 to 2; here they are 1 to 3: subtract 1" in words
+    words = complaint(lambda: bt.attacks.MinimumNorm().run(module, (FLOWERS, KINDS + 5)))
+    assert words.endswith("here they are 5 to 7")

@@ -8,7 +8,7 @@ NETWORKS = (".npz", ".pt", ".safetensors")
 PROGRAMS = (".onnx", ".pt2")
 WRITTEN = (*NETWORKS, *PROGRAMS)
 DATA = (".npz", ".pt", ".csv", ".parquet")
-SPELLINGS = {".pth": ".pt", ".ckpt": ".pt"}  # other names for what torch.save writes
+SPELLINGS = {".pth": ".pt", ".ckpt": ".pt", ".tsv": ".csv"}  # other names for the same
 KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
 
 
