@@ -98,6 +98,9 @@ def recognise(
     kind = type(thing).__name__
     if not isinstance(thing, nn.Module):
         raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
+    uncompiled = getattr(thing, "_orig_mod", None)  # torch.compile would compile whatever looks into it, too
+    if isinstance(uncompiled, nn.Module):
+        return recognise(uncompiled, shape, examples)
     if isinstance(thing, Rows):
         return recognise(thing.inner, shape or thing.shape, examples)
     if isinstance(thing, TwoLayerModule):
@@ -136,8 +139,8 @@ def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | Non
     shape = tuple(shape) or (features(module),)
     floats = [each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()]
     like = floats[0] if floats else torch.zeros((), dtype=torch.float64)
-    if like.dtype not in (torch.float32, torch.float64):
-        raise OpaqueError(f"its numbers are of type {like.dtype}".replace("torch.", ""))
+    if like.dtype in (torch.float16, torch.bfloat16):  # float32 holds the same numbers
+        module, like = module.float(), like.float()
     graph = of_one_type(traced(module, shape, like))
 
     def run(X: Tensor) -> Tensor:

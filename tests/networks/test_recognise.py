@@ -323,3 +323,31 @@ def test_a_regime_trains_it_and_gives_it_back(rng):
 def test_one_output_with_two_layers_is_a_two_layer_network():
     module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)).double()
     assert type(recognise(drawn(module.float(), (5,)))[0]) is TwoLayer
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_short_numbers_are_the_same_in_float32(dtype):
+    module, shape = pictures(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2))
+    module = drawn(module, shape).to(dtype)
+    network, seen = recognise(module, shape)
+    assert isinstance(network, Layered), str(seen)
+    assert_same(network, module, shape)
+    plain, shape = rows(nn.ReLU())
+    network, _ = recognise(drawn(plain, shape).to(dtype), shape)
+    assert network.dtype == torch.float32
+
+
+def test_a_compiled_module_is_looked_at_uncompiled():
+    class Compiled(nn.Module):
+        """As torch.compile wraps it, without the seconds that this takes."""
+
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self._orig_mod = inner
+
+        def forward(self, X: Tensor) -> Tensor:
+            raise AssertionError("it is compiled")
+
+    module, shape = rows(nn.ReLU())
+    network, _ = recognise(Compiled(drawn(module, shape)), shape)
+    assert_same(network.to(DOUBLE), module, shape)
