@@ -146,6 +146,8 @@ def with_networks(command: Command) -> Command:
         needless = architecture is None and shape is None
         named = any(name in given for name in networks)
         require(named or needless, f"{stray} was given without a network: name its file too")
+        named_well = architecture is None or all(architecture.partition(":")[::2])
+        require(named_well, f"--architecture is {architecture!r}; MODULE:CLASS is needed")
         lengths = _lengths(shape)
         known: dict[str, NetworkFile | DataFile] = {
             name: NetworkFile(path, architecture, lengths) if name in networks else DataFile(path)
@@ -186,7 +188,8 @@ def _built(architecture: str) -> "nn.Module":
     try:
         built = kind()
     except TypeError as error:
-        raise InputError(f"--architecture {architecture} cannot be built: {error}") from None
+        way_out = "name a function without arguments that builds it"
+        raise InputError(f"--architecture {architecture} cannot be built: {error}; {way_out}") from None
     if not isinstance(built, nn.Module):
         raise InputError(f"--architecture {architecture} is no torch.nn.Module")
     return built
