@@ -11,14 +11,23 @@ import pandas
 import pytest
 import torch
 from PIL import Image
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler, TensorDataset
@@ -67,6 +76,21 @@ PIPELINES = {
     "quartiles": lambda: make_pipeline(RobustScaler(), perceptron(8)),
     "components": lambda: make_pipeline(StandardScaler(), PCA(2), perceptron(8)),
     "whitened": lambda: make_pipeline(PCA(3, whiten=True), perceptron(8)),
+    "filled": lambda: make_pipeline(SimpleImputer(), FunctionTransformer(), perceptron(8)),
+    "columns": lambda: make_pipeline(
+        ColumnTransformer([("scaled", StandardScaler(), [2, 0]), ("out", "drop", [1])], remainder="passthrough"),
+        perceptron(8),
+    ),
+    "columns, nested and weighed": lambda: make_pipeline(
+        ColumnTransformer(
+            [
+                ("two", make_pipeline(StandardScaler(), PCA(2)), slice(0, 3)),
+                ("one", MinMaxScaler(), [False] * 3 + [True]),
+            ],
+            transformer_weights={"one": 3.0},
+        ),
+        perceptron(8),
+    ),
     "selected and nested": lambda: make_pipeline(SelectKBest(k=3), make_pipeline("passthrough", LogisticRegression())),
 }
 
@@ -81,6 +105,14 @@ def test_a_classifier_of_sklearn_is_the_network_that_gives_its_probabilities(nam
     shares = torch.stack([-logits, logits], 1).sigmoid() if two else logits.softmax(1)
     assert np.allclose(shares, model.predict_proba(X), atol=1e-9)
     assert two == (len(set(y)) == 2)
+
+
+def test_columns_of_a_table_are_found_by_their_names():
+    table = pandas.DataFrame(FLOWERS, columns=list("abcd"))
+    columns = ColumnTransformer([("scaled", StandardScaler(), ["d", "a"])], remainder=MinMaxScaler())
+    model = make_pipeline(columns, perceptron(8)).fit(table, WORDS)
+    logits = bt.networks.as_network(model).logits(torch.from_numpy(FLOWERS))
+    assert np.allclose(logits.softmax(1), model.predict_proba(table), atol=1e-9)
 
 
 def test_sizes_are_in_the_units_of_the_raw_features():
@@ -132,6 +164,10 @@ REFUSED = {
     "the step PolynomialFeatures of the pipeline is not read": lambda: make_pipeline(
         PolynomialFeatures(), LogisticRegression(max_iter=9000)
     ),
+    "a function of its own, which need not be affine": lambda: make_pipeline(
+        FunctionTransformer(np.abs), perceptron(3)
+    ),
+    "fill NaN, which is not affine": lambda: make_pipeline(SimpleImputer(missing_values=0), perceptron(3)),
     "clips, which is not affine": lambda: make_pipeline(MinMaxScaler(clip=True), perceptron(3)),
 }
 
