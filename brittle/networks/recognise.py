@@ -116,9 +116,8 @@ def recognise(
 
 def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
     """Whatever else there is to know about a network of which only the outputs are known, is said."""
-    kind = type(network.inner).__name__
     if network.probabilities and network.classes == 1:
-        note(f"the module {kind} gives numbers from 0 to 1, a probability: the label changes at 1/2")
+        note("the network gives a number from 0 to 1, a probability: the label changes at 1/2")
     try:
         with torch.no_grad():
             inputs = probes(network.dim)
@@ -128,7 +127,7 @@ def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
         return network, Recognition(reason=reason)
     if any(float((a - b).abs().max()) > UNSTEADY * max(1.0, float(a.abs().max())) for a, b in pairs):
         note(
-            f"the module {kind} gives one input different outputs, by chance or by the other inputs of its batch: "
+            "the network gives one input different outputs, by chance or by the other inputs of its batch: "
             "what is measured on it is no property of single examples"
         )
     return network, Recognition(reason=reason)
