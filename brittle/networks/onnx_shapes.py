@@ -58,8 +58,9 @@ def folded(builder: Builder, shapes: Shapes, stored: Any) -> bool:
 def _computed(stored: Any, values: list[Whole]) -> Whole:
     attributes = {each.name: each for each in stored.attribute}
     try:
-        result = np.asarray(FOLDS[stored.op_type](values, attributes))
-    except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, np.exceptions.AxisError) as error:
+        with np.errstate(all="raise"):
+            result = np.asarray(FOLDS[stored.op_type](values, attributes))
+    except (ValueError, IndexError, TypeError, KeyError, ArithmeticError) as error:
         raise InputError(f"computes a shape that cannot be had ({str(error)[:100]})") from None
     whole = result.dtype == np.int64 and result.size <= MOST
     require(whole, f"computes {result.size} numbers; {MOST} whole ones are the most for a shape")

@@ -298,6 +298,24 @@ def test_a_shape_that_mixes_the_examples_is_refused(tmp_path):
     assert "reshapes to [4, -1], which mixes the examples" in complaint(tmp_path / "net.onnx")
 
 
+HOPELESS = {
+    "divided by nothing": [("Constant", [], "none", {"value_ints": [0]}), ("Div", ["one", "none"], "shape", {})],
+    "beyond the end": [("Constant", [], "far", {"value_ints": [9]}), ("Gather", ["lengths", "far"], "shape", {})],
+    "endless": [
+        ("Constant", [], "large", {"value_ints": [2**40, 2**40]}),
+        ("ConstantOfShape", ["large"], "shape", {"value": numpy_helper.from_array(whole(1))}),
+    ],
+    "of other lengths": [("Add", ["lengths", "pair"], "shape", {})],
+    "along no axis": [("Concat", ["one", "end"], "shape", {"axis": 5})],
+}
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_a_shape_that_cannot_be_had_is_refused_in_one_line(name, tmp_path):
+    shaped(tmp_path / "net.onnx", ("Constant", [], "pair", {"value_ints": [1, 2]}), *HOPELESS[name])
+    assert "computes a shape that cannot be had" in complaint(tmp_path / "net.onnx")
+
+
 @pytest.mark.parametrize("kind", ["ArgMax", "ZipMap"])
 def test_labels_beside_the_probabilities_are_left_out(kind, tmp_path):
     """As classifiers of scikit-learn are exported."""
