@@ -11,14 +11,23 @@ import pandas
 import pytest
 import torch
 from PIL import Image
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, PolynomialFeatures, RobustScaler, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeClassifier
 from torch import nn
 from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, SubsetRandomSampler, TensorDataset
@@ -67,6 +76,21 @@ PIPELINES = {
     "quartiles": lambda: make_pipeline(RobustScaler(), perceptron(8)),
     "components": lambda: make_pipeline(StandardScaler(), PCA(2), perceptron(8)),
     "whitened": lambda: make_pipeline(PCA(3, whiten=True), perceptron(8)),
+    "filled": lambda: make_pipeline(SimpleImputer(), FunctionTransformer(), perceptron(8)),
+    "columns": lambda: make_pipeline(
+        ColumnTransformer([("scaled", StandardScaler(), [2, 0]), ("out", "drop", [1])], remainder="passthrough"),
+        perceptron(8),
+    ),
+    "columns, nested and weighed": lambda: make_pipeline(
+        ColumnTransformer(
+            [
+                ("two", make_pipeline(StandardScaler(), PCA(2)), slice(0, 3)),
+                ("one", MinMaxScaler(), [False] * 3 + [True]),
+            ],
+            transformer_weights={"one": 3.0},
+        ),
+        perceptron(8),
+    ),
     "selected and nested": lambda: make_pipeline(SelectKBest(k=3), make_pipeline("passthrough", LogisticRegression())),
 }
 
@@ -81,6 +105,14 @@ def test_a_classifier_of_sklearn_is_the_network_that_gives_its_probabilities(nam
     shares = torch.stack([-logits, logits], 1).sigmoid() if two else logits.softmax(1)
     assert np.allclose(shares, model.predict_proba(X), atol=1e-9)
     assert two == (len(set(y)) == 2)
+
+
+def test_columns_of_a_table_are_found_by_their_names():
+    table = pandas.DataFrame(FLOWERS, columns=list("abcd"))
+    columns = ColumnTransformer([("scaled", StandardScaler(), ["d", "a"])], remainder=MinMaxScaler())
+    model = make_pipeline(columns, perceptron(8)).fit(table, WORDS)
+    logits = bt.networks.as_network(model).logits(torch.from_numpy(FLOWERS))
+    assert np.allclose(logits.softmax(1), model.predict_proba(table), atol=1e-9)
 
 
 def test_sizes_are_in_the_units_of_the_raw_features():
@@ -132,6 +164,10 @@ REFUSED = {
     "the step PolynomialFeatures of the pipeline is not read": lambda: make_pipeline(
         PolynomialFeatures(), LogisticRegression(max_iter=9000)
     ),
+    "a function of its own, which need not be affine": lambda: make_pipeline(
+        FunctionTransformer(np.abs), perceptron(3)
+    ),
+    "fill NaN, which is not affine": lambda: make_pipeline(SimpleImputer(missing_values=0), perceptron(3)),
     "clips, which is not affine": lambda: make_pipeline(MinMaxScaler(clip=True), perceptron(3)),
 }
 
@@ -376,12 +412,18 @@ def test_colours_come_before_rows_and_columns(folder):
     assert data.X[1].tolist() == [0.2] * 36  # grey ones have three equal colours
 
 
+def test_a_palette_with_holes_is_a_picture_like_others(folder):
+    palette = Image.fromarray(np.full((3, 4), 7, dtype=np.uint8)).convert("P")
+    palette.save(folder / "train/cat/3.png", transparency=b"\x00" * 8)
+    assert load_data(folder).shape == (3, 3, 4)
+
+
 def test_bad_folders_are_refused_in_one_line(folder):
     assert "has no pictures" in complaint(lambda: load_data(folder / "train/cat"))
     Image.fromarray(np.zeros((5, 4), dtype=np.uint8)).save(folder / "train/cat/3.png")
     assert "all of one size are needed" in complaint(lambda: load_data(folder))
     (folder / "train/cat/3.png").write_bytes(b"no picture")
-    assert "3.png: is no picture that can be read" in complaint(lambda: load_data(folder))
+    assert complaint(lambda: load_data(folder)).endswith("3.png: is no picture that can be read")
     noise = np.random.default_rng(0).integers(0, 255, (3, 4), dtype=np.uint8)
     Image.fromarray(noise).save(folder / "train/cat/3.png")
     (folder / "train/cat/3.png").write_bytes((folder / "train/cat/3.png").read_bytes()[:50])
@@ -542,3 +584,66 @@ def test_errors_name_the_way_out(tmp_path, capsys):
     path = written(tmp_path / "data.npz", Data(ROWS, [-1, 1, -1, 1, 1, -1]))
     assert main(["attack", str(tmp_path / "net.pt"), "--data", path]) == 2
     assert "--architecture MODULE:CLASS" in capsys.readouterr().err
+
+
+# labels and examples in other clothes
+
+
+def test_rows_with_a_single_one_are_class_numbers():
+    hot = np.eye(3)[KINDS]
+    for y in (hot, torch.from_numpy(hot), hot.astype(bool), hot.astype(int).tolist()):
+        assert (as_data(FLOWERS, y).y.numpy() == KINDS).all()
+    assert "y has shape (150, 3); one label per example is needed" in complaint(lambda: as_data(FLOWERS, hot / 2))
+    assert "y has shape (150, 3)" in complaint(lambda: as_data(FLOWERS, np.ones((150, 3))))
+
+
+class Named(Dataset):
+    """Every example is a dictionary, or has something behind its label."""
+
+    def __init__(self, *keys: str) -> None:
+        self.keys = keys
+
+    def __len__(self) -> int:
+        return len(FLOWERS)
+
+    def __getitem__(self, place: int):
+        parts = (torch.from_numpy(FLOWERS[place]), int(KINDS[place]), place)
+        return dict(zip(self.keys, parts, strict=True)) if self.keys else parts
+
+
+@pytest.mark.parametrize("keys", [(), ("image", "label", "id"), ("x", "target", "place")])
+@pytest.mark.parametrize("loaded", [False, True])
+def test_data_sets_may_name_their_parts_or_give_more(keys, loaded):
+    given = DataLoader(Named(*keys), batch_size=7) if loaded else Named(*keys)
+    data = as_data(given)
+    assert (data.X.numpy() == FLOWERS).all()
+    assert (data.y.numpy() == KINDS).all()
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_dictionary_that_leaves_open_what_is_what_is_refused(loaded):
+    given = Named("left", "right", "id")
+    words = complaint(lambda: as_data(DataLoader(given) if loaded else given))
+    assert "an example is a dictionary of left, right, id; one of x, image" in words
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+def test_a_table_may_be_divided_by_any_mark(mark, suffix, tmp_path):
+    lines = [["a", '"b, c"', "kind"], ["1.5", "2", "x"], ["3", "4", "y"]]
+    path = tmp_path / f"table{suffix}"
+    path.write_text("\n".join(mark.join(cells) for cells in lines) + "\n")
+    data = load_data(path)
+    assert data.X.tolist() == [[1.5, 2], [3, 4]]
+    assert data.truth.features == ("a", "b, c")
+    path.write_text(f"1,5{mark}2{mark}0\n")
+    if mark != ",":  # a comma inside a number is never guessed at
+        assert "column 0 holds '1,5'" in complaint(lambda: File(path, header=False).load())
+
+
+def test_labels_that_the_network_has_no_class_for_are_named():
+    module = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3))
+    words = complaint(lambda: bt.attacks.MinimumNorm().run(module, (FLOWERS, KINDS + 1)))
+    assert "needs class numbers from 0 to 2; here they are 1 to 3: subtract 1" in words
+    words = complaint(lambda: bt.attacks.MinimumNorm().run(module, (FLOWERS, KINDS + 5)))
+    assert words.endswith("here they are 5 to 7")

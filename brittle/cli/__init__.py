@@ -1,8 +1,10 @@
 """The command line: parse, call, print. One file per command; a file is loaded only when its command is used."""
 
+import re
 import signal
 import sys
 from importlib import import_module
+from itertools import pairwise
 from typing import Any
 
 import typer
@@ -105,13 +107,24 @@ def main(arguments: list[str] | None = None) -> int:
         complain(str(error))
         return 2
     except typer.TyperException as error:
-        complain(getattr(error, "format_message", error.__str__)())
+        complain(_with_value(getattr(error, "format_message", error.__str__)(), arguments))
         return 2
     except (typer.Abort, KeyboardInterrupt):
         complain("interrupted")
         return 128 + signal.SIGINT
     except OutputClosed:
         return 128 + signal.SIGPIPE
+
+
+def _with_value(message: str, arguments: list[str]) -> str:
+    """Typer names the option that is wrong, and not what was given for it."""
+    found = re.fullmatch(r"Invalid value for '(--[a-z-]+)': Input should be (.*)", message, re.DOTALL)
+    if found is None:
+        return message
+    flag, needed = found[1], found[2].partition(", unable to")[0]
+    given = [after for before, after in pairwise(arguments) if before == flag]
+    given += [each.partition("=")[2] for each in arguments if each.startswith(f"{flag}=")]
+    return f"{flag} is {given[-1]!r}; it must be {needed}" if given else message
 
 
 def _run(arguments: list[str]) -> int:

@@ -11,7 +11,7 @@ from brittle.cli.imported import imported
 from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, WRITTEN, existing
+from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, WRITTEN, existing, suffix_of
 
 if TYPE_CHECKING:
     from torch import nn
@@ -66,7 +66,7 @@ class NetworkFile:
 
     def refuse(self) -> None:
         """What can be said before anything heavy is imported."""
-        suffix, known = existing(self.path).suffix.lower(), (*NETWORKS, *PROGRAMS)
+        suffix, known = suffix_of(existing(self.path)), (*NETWORKS, *PROGRAMS)
         require(suffix in known, f"{self.path}: the suffix is '{suffix}'; networks live in {', '.join(known)} files")
 
     def load(self, data: "Data | None" = None) -> "Network":
@@ -101,7 +101,7 @@ class DataFile:
     def refuse(self) -> None:
         """What can be said before anything heavy is imported."""
         if not self.path.is_dir():
-            suffix = existing(self.path).suffix.lower()
+            suffix = suffix_of(existing(self.path))
             require(suffix in DATA, f"{self.path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
 
     def load(self) -> "Data":
@@ -146,6 +146,8 @@ def with_networks(command: Command) -> Command:
         needless = architecture is None and shape is None
         named = any(name in given for name in networks)
         require(named or needless, f"{stray} was given without a network: name its file too")
+        named_well = architecture is None or all(architecture.partition(":")[::2])
+        require(named_well, f"--architecture is {architecture!r}; MODULE:CLASS is needed")
         lengths = _lengths(shape)
         known: dict[str, NetworkFile | DataFile] = {
             name: NetworkFile(path, architecture, lengths) if name in networks else DataFile(path)
@@ -186,7 +188,8 @@ def _built(architecture: str) -> "nn.Module":
     try:
         built = kind()
     except TypeError as error:
-        raise InputError(f"--architecture {architecture} cannot be built: {error}") from None
+        way_out = "name a function without arguments that builds it"
+        raise InputError(f"--architecture {architecture} cannot be built: {error}; {way_out}") from None
     if not isinstance(built, nn.Module):
         raise InputError(f"--architecture {architecture} is no torch.nn.Module")
     return built

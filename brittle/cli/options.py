@@ -8,6 +8,7 @@ import typer
 
 from brittle.common.errors import require
 from brittle.common.files import require_folder, require_writable
+from brittle.common.paths import suffix_of
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -25,7 +26,7 @@ def file_to_write(*suffixes: str) -> Check:
         if value is None or str(value) == "-" or context.resilient_parsing:
             return value
         path, flag = Path(value), option.opts[0]
-        good = not suffixes or path.suffix.lower() in suffixes or path.is_dir()
+        good = not suffixes or suffix_of(path) in suffixes or path.is_dir()
         require(good, f"{flag} is {path}; it must end in {' or '.join(suffixes)}")
         if path.parent.resolve() not in context.meta.get(FOLDERS, ()):
             require_writable(path)

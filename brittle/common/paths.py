@@ -8,6 +8,7 @@ NETWORKS = (".npz", ".pt", ".safetensors")
 PROGRAMS = (".onnx", ".pt2")
 WRITTEN = (*NETWORKS, *PROGRAMS)
 DATA = (".npz", ".pt", ".csv", ".parquet")
+SPELLINGS = {".pth": ".pt", ".ckpt": ".pt", ".tsv": ".csv"}  # other names for the same
 KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
 
 
@@ -20,3 +21,9 @@ def existing(path: str | Path) -> Path:
     require(found, f"{path}: no such file")
     require(regular, f"{path}: is not a file")
     return path
+
+
+def suffix_of(path: str | Path) -> str:
+    """What kind of file a name stands for."""
+    suffix = Path(path).suffix.lower()
+    return SPELLINGS.get(suffix, suffix)

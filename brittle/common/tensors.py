@@ -13,7 +13,7 @@ from brittle.common.files import existing, replacing
 from brittle.common.limits import LARGEST_ARRAYS, LARGEST_TEXT, Budget
 from brittle.common.storages import described, opened_pt
 
-STATE_KEYS = ("state_dict", "model_state_dict", "model")
+STATE_KEYS = ("state_dict", "model_state_dict", "model", "net", "network", "weights", "params")
 
 Named = dict[str, Tensor]
 Notes = dict[str, str]

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, fx, nn
@@ -13,9 +14,12 @@ from torch import Tensor, fx, nn
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
 from brittle.networks.base import WORKING_BYTES, Network, joined
-from brittle.networks.rows import Rows
+from brittle.networks.rows import Rows, are_probabilities, logits_of
 
 ROWS_AT_ONCE = 1024
+PROBES = 16
+SCALES = (1.0, 0.1, 10.0, 100.0)
+RESHAPES = ("Squeeze", "Unsqueeze", "View", "UnsafeView", "Reshape", "ToCopy", "Clone", "Alias", "Select", "Slice")
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +27,8 @@ class Adapter(Network):
     """A copy `inner` of a module in evaluation mode, from (n, *shape) to (n,), (n, 1) or (n, C).
 
     Rows of X (n, dim) are reshaped to `shape` (by default the flat row itself) and converted to the module's float
-    type. Each row's output must depend on that row alone.
+    type. Each row's output must depend on that row alone. Where the outputs are `probabilities` on all random inputs,
+    the logits are theirs: one probability changes the label at 1/2.
 
     Examples:
         >>> import torch
@@ -37,6 +42,7 @@ class Adapter(Network):
     inner: nn.Module
     shape: tuple[int, ...] = ()
     outputs: int = field(init=False)  # 1, or C
+    probabilities: bool = field(init=False)
 
     def __post_init__(self) -> None:
         module = evaluating(self.inner)
@@ -48,6 +54,7 @@ class Adapter(Network):
         object.__setattr__(self, "inner", module)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "outputs", self._probe())
+        object.__setattr__(self, "probabilities", self._gives_probabilities())
 
     def _probe(self) -> int:
         """The number of outputs, seen on two rows of zeros."""
@@ -65,6 +72,17 @@ class Adapter(Network):
         found = tuple(output.shape)
         require(fits, f"the module {kind} returns the shape {found} for 2 rows; (2,), (2, 1) or (2, C) is needed")
         return 1 if output.ndim == 1 else output.shape[1]
+
+    def _gives_probabilities(self) -> bool:
+        if isinstance(self.inner, _Pair):
+            return False
+        try:
+            with torch.enable_grad():
+                outputs = [self._raw(X.requires_grad_()) for X in probes(self.dim)]
+        except Exception:  # a foreign module may raise anything, here on random inputs
+            return False
+        signed = any(_last_operation(each) == "TanhBackward0" for each in outputs)  # a sign, however one-sided
+        return not signed and all(are_probabilities(each.detach()) for each in outputs)
 
     @property
     def dim(self) -> int:
@@ -103,8 +121,13 @@ class Adapter(Network):
         pairs = zip(*(torch.split(each, self._rows_at_once) for each in (X.detach(), weights)), strict=True)
         return joined((self._gradients(rows, each) for rows, each in pairs), len(X))
 
+    def _raw(self, X: Tensor) -> Tensor:
+        values: Tensor = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape))
+        return values.to(X.device)
+
     def _outputs(self, X: Tensor) -> Tensor:
-        values: Tensor = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape)).to(X.device)
+        values = self._raw(X)
+        values = logits_of(values) if self.probabilities else values
         return values.reshape(len(X)) if self.classes == 1 else values
 
     def _gradients(self, X: Tensor, weights: Tensor) -> Tensor:
@@ -121,7 +144,7 @@ class Adapter(Network):
         last = self.classes - 1
         fits = first != second and 0 <= first <= last and 0 <= second <= last
         require(fits, f"the pair is ({first}, {second}); two different classes from 0 to {last} are needed")
-        return Adapter(_Pair(self.inner, first, second), self.shape)
+        return Adapter(_Pair(self.inner, first, second, self.probabilities), self.shape)
 
     def to(self, dtype: torch.dtype) -> "Adapter":
         if dtype == self.dtype:
@@ -136,7 +159,7 @@ class Adapter(Network):
         inner = evaluating(self.inner)
         for parameter in inner.parameters():
             parameter.requires_grad_(True)
-        return Rows(inner, self.shape, self.classes)
+        return Rows(inner, self.shape, self.classes, self.probabilities)
 
     def loaded(self, module: nn.Module) -> "Adapter":
         assert isinstance(module, Rows)
@@ -144,13 +167,29 @@ class Adapter(Network):
 
 
 class _Pair(nn.Module):
-    def __init__(self, inner: nn.Module, first: int, second: int) -> None:
+    def __init__(self, inner: nn.Module, first: int, second: int, probabilities: bool) -> None:
         super().__init__()
-        self.inner, self.first, self.second = inner, first, second
+        self.inner, self.first, self.second, self.probabilities = inner, first, second, probabilities
 
     def forward(self, X: Tensor) -> Tensor:
         values: Tensor = self.inner(X)
+        values = logits_of(values) if self.probabilities else values
         return values[:, self.first] - values[:, self.second]
+
+
+def probes(dim: int) -> list[Tensor]:
+    """Random inputs of several sizes, in numbers that either float type holds."""
+    rng = torch.Generator().manual_seed(0)
+    drawn = (scale * torch.randn(PROBES, dim, generator=rng, dtype=torch.float64) for scale in SCALES)
+    return [probe.float().double() for probe in drawn]
+
+
+def _last_operation(output: Tensor) -> str:
+    """What made the output, by autograd's name, behind what only gives it another shape."""
+    step: Any = output.grad_fn
+    while step is not None and step.name().startswith(RESHAPES):
+        step = step.next_functions[0][0]
+    return "" if step is None else str(step.name())
 
 
 def evaluating(module: nn.Module) -> nn.Module:

@@ -152,11 +152,15 @@ class Network(ABC):
         require(y.shape == X.shape[:1], f"the labels have shape {tuple(y.shape)} for {len(X)} examples")
         if self.classes == 1:
             signs = y.is_floating_point() and bool((y.abs() == 1).all())
-            require(signs, "the network has one output and needs the labels -1 and 1, not class numbers")
+            if not signs:
+                words = "the network has one output and needs the labels -1 and 1, not class numbers"
+                raise InputError(f"{words}; here they are {_span(y)}")
         else:
             last = self.classes - 1
-            numbers = y.dtype == torch.int64 and bool(((y >= 0) & (y <= last)).all())
-            require(numbers, f"the network has {self.classes} outputs and needs class numbers from 0 to {last}")
+            if y.dtype != torch.int64 or bool(((y < 0) | (y > last)).any()):
+                words = f"the network has {self.classes} outputs and needs class numbers from 0 to {last}"
+                from_one = int(y.min()) == 1 and int(y.max()) == self.classes
+                raise InputError(f"{words}; here they are {_span(y)}{': subtract 1' if from_one else ''}")
 
     @staticmethod
     def _rivals(logits: Tensor, y: Tensor) -> Tensor:
@@ -189,3 +193,7 @@ def joined(parts: Iterable[Tensor], rows: int) -> Tensor:
         whole[filled : filled + len(part)] = part
         filled += len(part)
     return whole
+
+
+def _span(y: Tensor) -> str:
+    return f"{float(y.min()):g} to {float(y.max()):g}" if len(y) else f"of type {y.dtype}"

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from brittle.networks.arithmetic import Arithmetic
 from brittle.networks.circuit import Expression
-from brittle.networks.placing import alike, at, numbers, per_axis, spread
+from brittle.networks.placing import alike, at, groups, numbers, per_axis, spread
 from brittle.networks.terms import Array, Places, joint, require_entries, windows
 
 
@@ -28,6 +28,9 @@ class Bends(Arithmetic):
     def prelu(self, inner: Expression, weight: Any) -> Expression:
         slopes = numbers(weight).reshape(-1)
         return self._two_slopes(inner, np.repeat(slopes, inner.size // len(slopes)))
+
+    def prelu_spread(self, inner: Expression, weight: Any) -> Expression:
+        return self._two_slopes(*spread(inner, numbers(weight)))
 
     def _two_slopes(self, inner: Expression, slopes: Array) -> Expression:
         self.parts["leaky activation{s} as two ReLUs each"] += 1
@@ -73,6 +76,11 @@ class Bends(Arithmetic):
     def _larger(self, first: Expression, other: Expression) -> Expression:
         difference = self.circuit.sum(other, self.neg(first))
         return self.circuit.sum(first, self.relu(difference))
+
+    def amax(self, inner: Expression, dim: Any = None, keepdim: bool = False) -> Expression:
+        grouped, shape = groups(inner.shape, dim, keepdim)
+        self.parts["maximum over axes"] += 1
+        return self._largest(inner, grouped).shaped(shape)
 
     def max_pool(
         self, inner: Expression, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,

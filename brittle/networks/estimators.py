@@ -5,7 +5,7 @@ W (A x + c) + b = (W A) x + (W c + b).
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -165,7 +165,45 @@ def _components(step: Any) -> Map:
     return V, np.zeros(len(V)) if mean is None else -V @ np.asarray(mean, dtype=np.float64)
 
 
+def _columns(step: Any) -> Map:
+    """A ColumnTransformer: every part takes some of the features, and their results stand beside each other."""
+    features = _fitted(step, "n_features_in_")
+    places: dict[str, Any] = step._transformer_to_input_indices
+    parts = []
+    for name, inner, _ in _fitted(step, "transformers_"):
+        A, c = np.eye(features)[np.asarray(places[name], dtype=int)], np.zeros(len(places[name]))
+        if isinstance(inner, str) and inner == "drop":
+            continue
+        parts.append(_composed([(A, c), *_in_a_row(inner, len(A))]))
+        weight = (step.transformer_weights or {}).get(name, 1.0)
+        parts[-1] = weight * parts[-1][0], weight * parts[-1][1]
+    require(bool(parts), "the ColumnTransformer keeps no feature")
+    return np.concatenate([A for A, _ in parts]), np.concatenate([c for _, c in parts])
+
+
+def _in_a_row(step: Any, inputs: int) -> Iterator[Map]:
+    for each in _steps(step):
+        A, c = _affine(each, inputs)
+        inputs = len(A)
+        yield A, c
+
+
+def _unchanged(step: Any) -> Map:
+    require(step.func is None, "the FunctionTransformer has a function of its own, which need not be affine")
+    features = _fitted(step, "n_features_in_")
+    return np.eye(features), np.zeros(features)
+
+
+def _imputer(step: Any) -> Map:
+    """Where nothing is missing it changes nothing, and examples with gaps are refused."""
+    gaps = isinstance(step.missing_values, float) and np.isnan(step.missing_values) and not step.add_indicator
+    require(gaps, "the SimpleImputer does more than fill NaN, which is not affine")
+    kept = ~np.isnan(np.asarray(_fitted(step, "statistics_"), dtype=np.float64)) | step.keep_empty_features
+    return np.eye(len(kept))[kept], np.zeros(int(kept.sum()))
+
+
 STEPS: dict[str, Callable[[Any], Map]] = {
     "StandardScaler": _standard, "MinMaxScaler": _range, "MaxAbsScaler": _largest, "RobustScaler": _robust,
     "PCA": _components, "IncrementalPCA": _components, "TruncatedSVD": _components,
+    "ColumnTransformer": _columns, "SimpleImputer": _imputer, "FunctionTransformer": _unchanged,
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,12 @@ TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
 }  # fmt: skip
 STATE = ("parameter", "buffer", "tensor_constant")
 IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size")
+DECOMPOSED: dict[str, Callable[[list[Any]], tuple[str, list[Any]]]] = {  # what `run_decompositions` makes of layers
+    "_native_batch_norm_legit_no_training": lambda given: ("batch_norm", [*given[:5], False, *given[5:]]),
+    "max_pool2d_with_indices": lambda given: ("max_pool2d", given),
+    "_softmax": lambda given: ("softmax", given[:2]),
+    "_log_softmax": lambda given: ("log_softmax", given[:2]),
+}
 SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError)
 
 
@@ -115,6 +122,9 @@ def _add(builder: Builder, node: dict[str, Any]) -> None:
     given = [(each["name"], _argument(builder.path, each["arg"]), each.get("kind", 1)) for each in node["inputs"]]
     arguments = [value for _, value, kind in given if kind == 1]
     options = {key: value for key, value, kind in given if kind != 1}
+    if name in DECOMPOSED:
+        name, arguments = DECOMPOSED[name](arguments)
+        node["outputs"] = node["outputs"][:1]
     single = len(node["outputs"]) == 1
     require(single, f"{builder.path}: the operation '{name[:100]}' has several outputs, which is not read")
     builder.add(name, *arguments, output=_output(node["outputs"][0]), **options)

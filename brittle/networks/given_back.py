@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.paths import suffix_of
 from brittle.common.tensors import Named, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
@@ -91,7 +92,7 @@ class Form:
 
     def write(self, network: Network, out: str | Path) -> None:
         """In a file that the module's `load_state_dict` takes as it took the old one."""
-        write = write_pt if Path(out).suffix.lower() == ".pt" else write_safetensors
+        write = write_pt if suffix_of(out) == ".pt" else write_safetensors
         write(out, self.filled(network), {})
 
 
@@ -187,4 +188,4 @@ def _equal(array: Tensor, value: Tensor) -> bool:
 
 def require_form(path: str | Path, network: Network, out: str | Path) -> Form | None:
     """How the network comes back in `out`: in the form of its file, or None in brittle's own."""
-    return Form.of(path, network) if Path(out).suffix.lower() in STATES else None
+    return Form.of(path, network) if suffix_of(out) in STATES else None

@@ -165,6 +165,12 @@ def computed(path: str | Path, step: Step, arguments: dict[str, Any]) -> Any:
         raise InputError(f"{path}: the operation '{step.operation}' cannot be done ({reason})") from None
 
 
+def shadow(value: Tensor) -> Tensor:
+    """The shape of a constant, without its numbers."""
+    empty = value.to("meta")
+    return empty.float() if value.is_floating_point() else empty
+
+
 def _needed(steps: list[Step], output: str) -> list[Step]:
     """Those that the output depends on."""
     wanted, kept = {output}, []

@@ -17,7 +17,7 @@ from brittle.networks.bends import Bends
 from brittle.networks.circuit import Expression
 from brittle.networks.graph import Graph, Step, filled, last_uses
 from brittle.networks.operations import OPERATIONS
-from brittle.networks.placing import kept_apart, matrix, numbered, numbers, per_axis
+from brittle.networks.placing import groups, kept_apart, matrix, numbered, numbers, per_axis
 from brittle.networks.terms import OpaqueError, require_entries
 
 MOVES = (
@@ -176,27 +176,25 @@ class Lowering(Bends):
         return self.mean(inner, range(2, len(inner.shape) + 1), keepdim=True)
 
     def sum(self, inner: Expression, dim: Any, keepdim: bool = False, dtype: None = None) -> Expression:
-        axes = {each % (len(inner.shape) + 1) for each in ([dim] if isinstance(dim, int) else dim)}
-        if 0 in axes:
-            raise OpaqueError("it mixes the examples of a batch")
-        places = np.arange(inner.size).reshape(1, *inner.shape)
-        kept = [axis for axis in range(places.ndim) if axis not in axes]
-        grouped = places.transpose(*kept, *sorted(axes)).reshape(-1, math.prod(places.shape[axis] for axis in axes))
+        grouped, shape = groups(inner.shape, dim, keepdim)
         rows = np.repeat(np.arange(len(grouped)), grouped.shape[1])
         ones = np.ones(inner.size)
         outer = sparse.csr_array((ones, (rows, grouped.reshape(-1))), shape=(len(grouped), inner.size))
-        shape = [
-            1 if axis in axes else length for axis, length in enumerate(places.shape) if keepdim or axis not in axes
-        ]
-        return inner.mapped(outer, outer @ inner.offset, shape[1:])
+        return inner.mapped(outer, outer @ inner.offset, shape)
+
+    def stack(self, tensors: Sequence[Any], dim: int = 0) -> Expression:
+        return self._joined("stack", tensors, dim)
 
     def cat(self, tensors: Sequence[Any], dim: int = 0) -> Expression:
+        return self._joined("cat", tensors, dim)
+
+    def _joined(self, name: str, tensors: Sequence[Any], dim: int) -> Expression:
         whole = [each for each in tensors if not isinstance(each, Tensor) or each.numel() > 0]
         if not all(isinstance(each, Expression) for each in whole):
             raise OpaqueError("it joins constants to what depends on the input")
         starts = np.cumsum([0, *(each.size for each in whole)])
         places = [numbered(each.shape, start) for each, start in zip(whole, starts, strict=False)]
-        moved, shape = kept_apart(OPERATIONS["cat"](places, dim))
+        moved, shape = kept_apart(OPERATIONS[name](places, dim))
         self.parts["concatenation{s}"] += 1
         return self.circuit.joined(whole).taken(moved, shape)
 
@@ -246,7 +244,7 @@ def _moved(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _reason(name: str) -> str:
-    kinds = ("gelu", "elu", "tanh", "sigmoid", "silu", "softplus", "hardswish", "erf", "exp", "sqrt")
+    kinds = ("gelu", "elu", "tanh", "sigmoid", "silu", "softplus", "hardswish", "erf", "exp", "log", "sqrt")
     return f"{name} is no ReLU" if name in kinds else f"{name} is no affine map"
 
 
@@ -271,8 +269,9 @@ LOWERED: dict[str, Callable[..., Expression]] = {
     name: _named(getattr(Lowering, name))
     for name in (
         "linear", "addmm", "matmul", "batch_norm", "add", "sub", "rsub", "mul", "div", "neg", "relu", "leaky_relu",
-        "prelu", "clamp", "hardtanh", "relu6", "hardsigmoid", "abs", "maximum", "minimum", "mean", "mean_places", "sum",
-        "cat", "constant_pad_nd", "pad",
+        "prelu", "prelu_spread",
+        "clamp", "hardtanh", "relu6", "hardsigmoid", "abs", "maximum", "minimum", "mean", "mean_places", "sum",
+        "amax", "cat", "stack", "constant_pad_nd", "pad",
     )
 }  # fmt: skip
 LOWERED |= {name: _named(Lowering.convolution) for name in ("conv1d", "conv2d")}

@@ -37,11 +37,22 @@ def into_module(
     _check_finite(path, tensors)
     filled = copy.deepcopy(module)
     try:
-        filled.load_state_dict(tensors)
+        filled.load_state_dict(_under_its_names(tensors, set(filled.state_dict())))
     except RuntimeError as error:
         reason = " ".join(str(error).split()[:40])
         raise InputError(f"{path}: does not fit the module: {reason}") from None
     return recognise(filled, shape or _shape(path, notes), examples)
+
+
+def _under_its_names(tensors: Named, names: set[str]) -> Named:
+    """Without what a wrapper put before every name: `module.`, `_orig_mod.`, `model.` or whatever else it is."""
+    first = next(iter(tensors), "")
+    starts = (first[: -len(name)] for name in names if first.endswith(f".{name}"))
+    for start in starts:
+        inside = {key.removeprefix(start): value for key, value in tensors.items() if key.startswith(start)}
+        if len(inside) == len(tensors) and inside.keys() == names:
+            return inside
+    return tensors
 
 
 def _check_finite(path: str | Path, tensors: Named) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, require, required
 from brittle.networks.graph import Builder, Value
+from brittle.networks.onnx_shapes import Shapes
 
 FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
 
@@ -15,8 +16,8 @@ FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
 class Node:
     """One node of a file, and where its steps go."""
 
-    def __init__(self, builder: Builder, stored: Any, opset: int) -> None:
-        self.builder, self.output, self.opset = builder, stored.output[0], opset
+    def __init__(self, builder: Builder, stored: Any, opset: int, shapes: Shapes) -> None:
+        self.builder, self.output, self.opset, self.shapes = builder, stored.output[0], opset, shapes
         self.kind = stored.op_type
         self.inputs = [Value(name) if name else None for name in stored.input]
         self._attributes = {each.name: each for each in stored.attribute}
@@ -110,14 +111,19 @@ def _padded(node: Node, kernel: list[int]) -> tuple[Value, list[int]]:
 
 
 def _pads(node: Node, kernel: list[int]) -> list[int]:
-    """At the beginnings of the axes and then at their ends; what keeps the size is known where no step is skipped."""
+    """At the beginnings of the axes and then at their ends; 'same' is as much as gives every stride an output."""
     way, axes = node.text("auto_pad", "NOTSET"), len(kernel)
     if way in ("NOTSET", "VALID"):
         return node.list("pads", [0] * (2 * axes)) if way == "NOTSET" else [0] * (2 * axes)
-    plain = {*node.list("strides", [1]), *node.list("dilations", [1])} == {1}
-    known = way in ("SAME_UPPER", "SAME_LOWER") and plain
-    require(known, f"has the padding {way[:20]} and strides or dilations; export it with pads in numbers")
-    whole = [length - 1 for length in kernel]
+    require(way in ("SAME_UPPER", "SAME_LOWER"), f"has the padding {way[:20]}; export it with pads in numbers")
+    strides, dilations = node.list("strides", [1] * axes), node.list("dilations", [1] * axes)
+    lengths = node.shapes.of(node.value(0).name)[-axes:]
+    fits = len(lengths) == len(strides) == len(dilations) == axes and min(strides) > 0
+    require(fits, f"has {len(strides)} strides and {len(dilations)} dilations for {axes} axes")
+    whole = []
+    for length, size, stride, dilation in zip(lengths, kernel, strides, dilations, strict=True):
+        outputs = -(-length // stride)
+        whole.append(max(0, (outputs - 1) * stride + (size - 1) * dilation + 1 - length))
     less, more = [each // 2 for each in whole], [each - each // 2 for each in whole]
     return [*less, *more] if way == "SAME_UPPER" else [*more, *less]
 
@@ -127,9 +133,8 @@ def _window(node: Node) -> tuple[int, list[int], list[int], list[int]]:
     kernel = node.list("kernel_shape", [])
     axes = len(kernel)
     require(axes in (1, 2), f"has a kernel of the shape {kernel[:8]}; one or two axes are read")
-    pads = node.list("pads", [0] * (2 * axes))
-    plain = pads[:axes] == pads[axes:] and node.text("auto_pad", "NOTSET") in ("NOTSET", "VALID")
-    require(plain, "has a padding that is not symmetric")
+    pads = _pads(node, kernel)
+    require(pads[:axes] == pads[axes:], "has a padding that is not symmetric")
     return axes, kernel, node.list("strides", [1] * axes), pads[:axes]
 
 
@@ -227,19 +232,55 @@ def _unsqueeze(node: Node) -> None:
 
 
 def _squeeze(node: Node) -> None:
-    axes = _axes(node)
-    require(len(axes) > 0, "must name its axes")
-    node.add("squeeze", node.value(0), axes)
+    node.add("squeeze", node.value(0), _axes(node) or None)
 
 
 def _simple(operation: str, *inputs: int) -> Callable[[Node], None]:
     return lambda node: node.add(operation, *(node.value(place) for place in inputs))
 
 
-def _mean(node: Node) -> None:
-    axes = _axes(node)
-    require(len(axes) > 0, "must name its axes")
-    node.add("mean", node.value(0), axes, bool(node.integer("keepdims", 1)))
+def _several(operation: str) -> Callable[[Node], None]:
+    """Of one input or more, two at a time."""
+
+    def read(node: Node) -> None:
+        first, *others = (node.value(place) for place in range(len(node.inputs)))
+        if not others:
+            return node.add("identity", first)
+        for each in others[:-1]:
+            first = node.builder.add(operation, first, each)
+        return node.add(operation, first, others[-1])
+
+    return read
+
+
+def _over_axes(operation: str) -> Callable[[Node], None]:
+    def read(node: Node) -> None:
+        axes = _axes(node)
+        require(len(axes) > 0, "must name its axes")
+        node.add(operation, node.value(0), axes, bool(node.integer("keepdims", 1)))
+
+    return read
+
+
+def _hard_sigmoid(node: Node) -> None:
+    slope = node.builder.add("mul", node.value(0), node.number("alpha", 0.2))
+    node.add("clamp", node.builder.add("add", slope, node.number("beta", 0.5)), 0.0, 1.0)
+
+
+def _layer_norm(node: Node) -> None:
+    axis = node.integer("axis", -1)
+    shape = node.shapes.of(node.value(0).name)
+    require(axis % len(shape) > 0, "normalises more than each example")
+    scale, shift = node.value(1), node.value(2) if node.has(2) else None
+    node.add("layer_norm", node.value(0), shape[axis % len(shape) :], scale, shift, node.number("epsilon", 1e-5))
+
+
+def _gather(node: Node) -> None:
+    """One place of an axis; several are not read."""
+    place = node.constant(1)
+    single = place.ndim == 0 and not place.is_floating_point()
+    require(single, f"gathers at places of the shape {tuple(place.shape)}; one place is read")
+    node.add("select", node.value(0), node.integer("axis", 0), int(place))
 
 
 def _concat(node: Node) -> None:
@@ -263,12 +304,15 @@ NODES: dict[str, Callable[[Node], None]] = {
     "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _simple("mean_places", 0),
     "Pad": _pad, "Slice": _slice, "Cast": _cast,
     "BatchNormalization": _batch_norm, "Concat": _concat, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
-    "ReduceMean": _mean, "Identity": _simple("identity", 0), "Dropout": _simple("identity", 0),
+    "ReduceMean": _over_axes("mean"), "ReduceSum": _over_axes("sum"), "ReduceMax": _over_axes("amax"),
+    "LayerNormalization": _layer_norm, "HardSigmoid": _hard_sigmoid, "Gather": _gather,
+    "Identity": _simple("identity", 0), "Dropout": _simple("identity", 0),
     "Relu": _simple("relu", 0), "Sigmoid": _simple("sigmoid", 0), "Tanh": _simple("tanh", 0),
     "Erf": _simple("erf", 0), "Exp": _simple("exp", 0), "Sqrt": _simple("sqrt", 0), "Abs": _simple("abs", 0),
     "Neg": _simple("neg", 0), "Add": _simple("add", 0, 1), "Sub": _simple("sub", 0, 1), "Mul": _simple("mul", 0, 1),
-    "Div": _simple("div", 0, 1), "Max": _simple("maximum", 0, 1), "Min": _simple("minimum", 0, 1),
-    "PRelu": _simple("prelu", 0, 1),
+    "Div": _simple("div", 0, 1), "Max": _several("maximum"), "Min": _several("minimum"), "Sum": _several("add"),
+    "PRelu": _simple("prelu_spread", 0, 1), "HardSwish": _simple("hardswish", 0), "Softplus": _simple("softplus", 0),
+    "Pow": _simple("pow", 0, 1),
     "Softmax": _softmax, "LogSoftmax": _softmax,
     "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
     "Gelu": lambda node: node.add("gelu", node.value(0), node.text("approximate", "none")),

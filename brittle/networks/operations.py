@@ -183,6 +183,17 @@ def sum(self: Tensor, dim: Lengths = None, keepdim: bool = False, dtype: None = 
     return torch.sum(self, dim, keepdim)
 
 
+def amax(self: Tensor, dim: Lengths = None, keepdim: bool = False) -> Tensor:
+    require(dim is not None, "it mixes the examples of a batch")
+    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
+    return torch.amax(self, dim, keepdim)
+
+
+def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    require(len(tensors) > 0, "there is nothing to join")
+    return torch.stack(list(tensors), dim)
+
+
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
     require(len(tensors) > 0, "there is nothing to join")
     _within_rows(tensors[0], dim)
@@ -218,7 +229,10 @@ def t(self: Tensor) -> Tensor:
     return torch.t(self)
 
 
-def squeeze(self: Tensor, dim: Lengths) -> Tensor:
+def squeeze(self: Tensor, dim: Lengths = None) -> Tensor:
+    """Without axes all of length 1, but never that of the examples."""
+    if dim is None:
+        return torch.reshape(self, (self.shape[0], *(length for length in self.shape[1:] if length != 1)))
     return torch.squeeze(self, dim)
 
 
@@ -280,6 +294,11 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
     return functional.prelu(self, weight.reshape(-1))
 
 
+def prelu_spread(self: Tensor, weight: Tensor) -> Tensor:
+    """Not ATen's: the slopes lie beside the numbers as in arithmetic, from the last axis on."""
+    return torch.where(self > 0, self, self * weight)
+
+
 def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     require(scale == 1 and input_scale == 1, "an ELU with scales is not read")
     return functional.elu(self, alpha)
@@ -327,14 +346,16 @@ OPERATIONS: dict[str, Operation] = {
     for operation in (
         linear, addmm, convolution, conv1d, conv2d, batch_norm, layer_norm, max_pool2d, avg_pool2d, adaptive_avg_pool2d,
         max_pool1d, avg_pool1d, adaptive_avg_pool1d, add, sub, rsub, mul, div, clamp, clamp_min, clamp_max, softmax,
-        log_softmax, softmax_rows, log_softmax_rows, mean, mean_places, sum, cat, flatten, reshape, view, reshape_rows,
-        permute, transpose, t, squeeze, unsqueeze, unflatten, select, slice, constant_pad_nd, pad, size, identity,
-        dropout, contiguous, relu, leaky_relu, prelu, elu, gelu, hardtanh, softplus,
+        log_softmax, softmax_rows, log_softmax_rows, mean, mean_places, sum, amax, stack, cat, flatten, reshape, view,
+        reshape_rows, permute, transpose, t, squeeze, unsqueeze, unflatten, select, slice, constant_pad_nd, pad, size,
+        identity, dropout, contiguous, relu, leaky_relu, prelu, prelu_spread, elu, gelu, hardtanh, softplus,
     )
 }  # fmt: skip
-OPERATIONS |= {name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "sqrt", "erf")}
+OPERATIONS |= {
+    name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "log", "sqrt", "erf")
+}
 OPERATIONS |= {name: _plain(getattr(functional, name)) for name in ("relu6", "silu", "hardsigmoid", "hardswish")}
-OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum")}
+OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum", "pow")}
 ALIASES = {
     "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
     "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",

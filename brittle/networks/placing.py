@@ -44,6 +44,18 @@ def kept_apart(places: Tensor) -> tuple[Places, tuple[int, ...]]:
     return places[0].reshape(-1).numpy() - 1, tuple(places.shape[1:])
 
 
+def groups(shape: tuple[int, ...], dim: Any, keepdim: bool) -> tuple[Places, tuple[int, ...]]:
+    """The places of one example that an operation over axes takes together, a row each; the shape of what it gives."""
+    axes = {0 if each is None else each % (len(shape) + 1) for each in (dim if isinstance(dim, Sequence) else [dim])}
+    if 0 in axes:
+        raise OpaqueError("it mixes the examples of a batch")
+    places = np.arange(math.prod(shape)).reshape(1, *shape)
+    kept = [axis for axis in range(places.ndim) if axis not in axes]
+    grouped = places.transpose(*kept, *sorted(axes)).reshape(-1, math.prod(places.shape[axis] for axis in axes))
+    lengths = [1 if axis in axes else each for axis, each in enumerate(places.shape) if keepdim or axis not in axes]
+    return grouped, tuple(lengths[1:])
+
+
 def at(inner: Expression, places: Places) -> Expression:
     return inner.taken(places, (len(places),))
 

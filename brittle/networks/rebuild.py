@@ -13,9 +13,9 @@ from brittle.common.notes import note
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.endings import without_ending
-from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type
+from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type, shadow
 from brittle.networks.operations import VIEWS
-from brittle.networks.recognise import Recognition, of_graph
+from brittle.networks.recognise import Recognition, black_box, of_graph
 from brittle.networks.terms import OpaqueError
 
 ROWS = 1009  # a prime, so that examples which are mixed up show in the shapes
@@ -52,7 +52,7 @@ def _recognised(
     try:
         return of_graph(graph, shape, examples=examples)
     except OpaqueError as reason:
-        return Adapter(Interpreter(graph, row_bytes), shape), Recognition(reason=str(reason))
+        return black_box(Adapter(Interpreter(graph, row_bytes), shape), str(reason))
 
 
 def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
@@ -64,7 +64,7 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
     held, most, work, ends = math.prod(shape), 0, 0, last_uses(graph)
     from_input = {graph.input}
     for place, step in enumerate(graph.steps):
-        arguments = filled(step.arguments, values, lambda name: _shadow(graph.constants[name]))
+        arguments = filled(step.arguments, values, lambda name: shadow(graph.constants[name]))
         value = values[step.output] = computed(path, step, arguments)
         if from_input & set(step.inputs()):
             from_input.add(step.output)
@@ -87,11 +87,6 @@ def _cuts_rows(step: Step, arguments: dict[str, Any]) -> bool:
     if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
         return False
     return bool(arguments.get("start")) or arguments.get("end") is not None
-
-
-def _shadow(value: Tensor) -> Tensor:
-    shadow = value.to("meta")
-    return shadow.float() if value.is_floating_point() else shadow
 
 
 def _numbers(value: Any) -> int:

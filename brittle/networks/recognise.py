@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError
-from brittle.networks.adapter import Adapter, evaluating, features
+from brittle.common.notes import note
+from brittle.networks.adapter import PROBES, Adapter, evaluating, features, probes
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, simplest
@@ -23,8 +24,7 @@ from brittle.networks.terms import OpaqueError
 from brittle.networks.trace import traced
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
-PROBES = 16
-SCALES = (1.0, 0.1, 10.0, 100.0)
+UNSTEADY = 1e-2  # relative: more than rounding makes of any float type
 Run = Callable[[Tensor], Tensor]
 
 
@@ -98,6 +98,9 @@ def recognise(
     kind = type(thing).__name__
     if not isinstance(thing, nn.Module):
         raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
+    uncompiled = getattr(thing, "_orig_mod", None)  # torch.compile would compile whatever looks into it, too
+    if isinstance(uncompiled, nn.Module):
+        return recognise(uncompiled, shape, examples)
     if isinstance(thing, Rows):
         return recognise(thing.inner, shape or thing.shape, examples)
     if isinstance(thing, TwoLayerModule):
@@ -108,7 +111,26 @@ def recognise(
     try:
         return _of_module(thing, shape, examples)
     except OpaqueError as reason:
-        return Adapter(thing, shape), Recognition(reason=str(reason))
+        return black_box(Adapter(thing, shape), str(reason))
+
+
+def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
+    """Whatever else there is to know about a network of which only the outputs are known, is said."""
+    if network.probabilities and network.classes == 1:
+        note("the network gives a number from 0 to 1, a probability: the label changes at 1/2")
+    try:
+        with torch.no_grad():
+            inputs = probes(network.dim)
+            apart = [torch.cat([network.logits(rows) for rows in X.reshape(-1, 4, network.dim)]) for X in inputs]
+            pairs = [(network.logits(X), each) for X, each in zip(inputs, apart, strict=True)]
+    except Exception:  # a foreign module may raise anything, here on random inputs
+        return network, Recognition(reason=reason)
+    if any(float((a - b).abs().max()) > UNSTEADY * max(1.0, float(a.abs().max())) for a, b in pairs):
+        note(
+            "the network gives one input different outputs, by chance or by the other inputs of its batch: "
+            "what is measured on it is no property of single examples"
+        )
+    return network, Recognition(reason=reason)
 
 
 def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | None) -> tuple[Network, Recognition]:
@@ -116,8 +138,8 @@ def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | Non
     shape = tuple(shape) or (features(module),)
     floats = [each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()]
     like = floats[0] if floats else torch.zeros((), dtype=torch.float64)
-    if like.dtype not in (torch.float32, torch.float64):
-        raise OpaqueError(f"its numbers are of type {like.dtype}".replace("torch.", ""))
+    if like.dtype in (torch.float16, torch.bfloat16):  # float32 holds the same numbers
+        module, like = module.float(), like.float()
     graph = of_one_type(traced(module, shape, like))
 
     def run(X: Tensor) -> Tensor:
@@ -139,12 +161,12 @@ def of_graph(
     if cut in ("Softmax", "LogSoftmax") and layers[-1].outputs == 1:
         raise OpaqueError(f"a {cut} of one output is constant")
     network = _network(core, shape, layers, plain)
-    probes = _probes(network.dim, examples)
+    inputs = _probes(network.dim, examples)
     pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), _interpreted(core))]
     pairs += [] if run is None else [(_interpreted(graph), run)]
-    difference = max(_difference(*pair, probes, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
+    difference = max(_difference(*pair, inputs, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
     words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
-    return network, Recognition((_kind(network), *words), difference, sum(map(len, probes)))
+    return network, Recognition((_kind(network), *words), difference, sum(map(len, inputs)))
 
 
 def _network(graph: Graph, shape: tuple[int, ...], layers: list[Affine], plain: bool) -> Layered:
@@ -169,19 +191,17 @@ def _same(small: Affine, layer: Affine) -> bool:
 
 def _probes(dim: int, examples: Tensor | None) -> list[Tensor]:
     """Random inputs of several sizes, and a few of the examples."""
-    rng = torch.Generator().manual_seed(0)
-    drawn = [scale * torch.randn(PROBES, dim, generator=rng, dtype=torch.float64) for scale in SCALES]
     fits = examples is not None and examples.ndim == 2 and examples.shape[1] == dim
-    probes = [*drawn, examples[: 4 * PROBES]] if examples is not None and fits else drawn
-    return [probe.float().double() for probe in probes]  # numbers that either type holds
+    some = [examples[: 4 * PROBES].float().double()] if examples is not None and fits else []
+    return [*probes(dim), *some]
 
 
 def _difference(
-    first: Run, second: Run, probes: list[Tensor], shape: tuple[int, ...], network: Layered, eps: float
+    first: Run, second: Run, inputs: list[Tensor], shape: tuple[int, ...], network: Layered, eps: float
 ) -> float:
     """The largest, relative to the outputs; raises where it is more than rounding with this `eps`."""
     largest = 0.0
-    for X in probes:
+    for X in inputs:
         rows = X.reshape(len(X), *shape)
         try:
             with torch.no_grad():

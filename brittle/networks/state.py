@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.notes import note
+from brittle.common.paths import suffix_of
 from brittle.common.tensors import Named
 from brittle.networks.deep import Deep, of_layers
 from brittle.networks.two_layer import TwoLayer
@@ -32,6 +34,8 @@ def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
     check_chain(path, [f"{layer}.weight" for layer in layers], weights, biases)
     for before, after in pairwise(layers):
         require(not _adjacent(before, after), f"{path}: no ReLU fits between '{before}' and '{after}'; {WAY_OUT}")
+    if len(layers) > 1:
+        note(f"{path}: holds {len(layers)} linear layers; ReLUs are taken to lie between them (else {WAY_OUT})")
     return of_layers(weights, biases)
 
 
@@ -52,7 +56,7 @@ def _in_order(path: str | Path, layers: list[str], arrays: Named) -> list[str]:
     """
     if len({re.sub(r"[0-9]+", "#", layer) for layer in layers}) == 1:
         return sorted(layers, key=_places)
-    if Path(path).suffix.lower() == ".pt" or len(layers) > LARGEST_PUZZLE:
+    if suffix_of(path) == ".pt" or len(layers) > LARGEST_PUZZLE:
         return layers
     fitting = [order for order in permutations(layers) if _chains([arrays[f"{layer}.weight"] for layer in order])]
     clear = len(fitting) <= 1
@@ -82,7 +86,8 @@ def _chains(weights: list[Tensor]) -> bool:
 def check_chain(path: str | Path, names: list[str], weights: list[Tensor], biases: list[Tensor]) -> None:
     for name, W, b in zip(names, weights, biases, strict=True):
         shape = tuple(W.shape)
-        require(W.ndim == 2 and W.numel() > 0, f"{path}: array '{name}' has shape {shape}; (outputs, inputs) is needed")
+        matrix = W.ndim == 2 and W.numel() > 0
+        require(matrix, f"{path}: array '{name}' has shape {shape}; (outputs, inputs) is needed, or {WAY_OUT}")
         fits = tuple(b.shape) == shape[:1]
         bias = name.replace("weight", "bias")
         require(fits, f"{path}: array '{bias}' has shape {tuple(b.shape)}; {shape[:1]} is needed for {name} of {shape}")

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
-from brittle.common.paths import NETWORKS
+from brittle.common.paths import NETWORKS, suffix_of
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
@@ -43,7 +43,7 @@ TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 
 def require_format(network: Network, path: str | Path) -> None:
     """Raise what `save_network` would raise for the suffix, before the work."""
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix == ".onnx":
         as_layered(network, f"{path}: ONNX")
         require_onnx(path)
@@ -65,11 +65,11 @@ def save_network(network: Network, path: str | Path) -> None:
         >>> for name in ("net.npz", "net.safetensors"):
         ...     bt.networks.save_network(network, name)
     """
-    if Path(path).suffix.lower() == ".pt2":
+    if suffix_of(path) == ".pt2":
         write_exported(network, path)
         return
     require_format(network, path)
-    if Path(path).suffix.lower() == ".onnx":
+    if suffix_of(path) == ".onnx":
         write_onnx(as_layered(network, f"{path}: ONNX"), path)
         return
     suffix = _suffix(path)
@@ -139,7 +139,7 @@ def read_network(
 
 def foreign_state(path: str | Path) -> Named | None:
     """The arrays of a file that another program wrote; None for whole programs and for brittle's own files."""
-    if Path(path).suffix.lower() not in (".pt", ".safetensors") or _program(path) is not None:
+    if suffix_of(path) not in (".pt", ".safetensors") or _program(path) is not None:
         return None
     tensors, notes = _read(path)
     own = KIND in notes or {"W", "b", "v"} <= tensors.keys()
@@ -148,7 +148,7 @@ def foreign_state(path: str | Path) -> Named | None:
 
 def _program(path: str | Path) -> Graph | None:
     """The operations of a file that holds a whole program; None for one that holds arrays."""
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path)
     if suffix == ".onnx":
         return read_onnx(path)
     if suffix not in (".pt", ".pt2"):
@@ -160,7 +160,7 @@ def _program(path: str | Path) -> Graph | None:
 
 
 def _suffix(path: str | Path) -> str:
-    suffix = Path(path).suffix.lower()
+    suffix = suffix_of(path)
     require(
         suffix in NETWORKS,
         f"{path}: the suffix is '{suffix}'; networks live in {', '.join(NETWORKS)} files",

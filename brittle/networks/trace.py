@@ -23,6 +23,7 @@ PRODUCTS = {"linear": "linear", "matmul": "matmul", "__matmul__": "matmul"}  # P
 FIRST_OF = {  # what PyTorch runs beneath, and how many of its arguments have a meaning
     "native_batch_norm": ("batch_norm", 8), "max_pool2d_with_indices": ("max_pool2d", 6), "_softmax": ("softmax", 2),
     "_log_softmax": ("log_softmax", 2), "_prelu_kernel": ("prelu", 2), "_to_copy": ("identity", 1),
+    "max": ("amax", 3),
 }  # fmt: skip
 
 

@@ -80,7 +80,7 @@ def numbered(labels: Mapping[str, Labels], names: Names | None) -> tuple[dict[st
     Texts are numbered in the order of `names`, in alphabetical order where there are none; two become -1 and +1.
     """
     arrays = {name: y.detach().cpu() if isinstance(y, Tensor) else _array(name, y) for name, y in labels.items()}
-    flat = {name: y.reshape(-1) if y.ndim == 2 and y.shape[1] == 1 else y for name, y in arrays.items()}
+    flat = {name: _one_each(y) for name, y in arrays.items()}
     words = {name: _words(y) for name, y in flat.items()}
     if not any(words.values()):
         return {name: y if isinstance(y, Tensor) else _tensor(name, y) for name, y in flat.items()}, names
@@ -88,6 +88,18 @@ def numbered(labels: Mapping[str, Labels], names: Names | None) -> tuple[dict[st
         require(texts is not None, f"{name} holds numbers where other labels are texts; give texts everywhere")
     known = names or _names({text for texts in words.values() for text in texts or ()})
     return {name: _signs(_places(name, texts or [], known), len(known)) for name, texts in words.items()}, known
+
+
+def _one_each(y: Tensor | NDArray[Any]) -> Tensor | NDArray[Any]:
+    """One label for each example, also where it stands in a column or is the place of the only 1 in a row of zeros."""
+    if y.ndim != 2 or not len(y):
+        return y
+    if y.shape[1] == 1:
+        return y.reshape(-1)
+    units = isinstance(y, Tensor) or y.dtype.kind in "fiub"
+    if units and bool(((y == 0) | (y == 1)).all()) and bool(((y == 1).sum(1) == 1).all()):
+        return (y == 1).int().argmax(1) if isinstance(y, Tensor) else y.argmax(1)
+    return y
 
 
 def _words(y: Tensor | NDArray[Any]) -> list[str] | None:

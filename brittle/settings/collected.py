@@ -1,6 +1,6 @@
 """Whatever holds examples with labels, as data: arrays, pairs, tables with a label column, PyTorch's data sets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from brittle.settings.base import Data
 from brittle.settings.checks import LARGEST_SAMPLE_BYTES
 
 ROWS_AT_ONCE = 256
+EXAMPLE_KEYS = ("x", "image", "images", "img", "input", "inputs", "features", "pixel_values", "data")
+LABEL_KEYS = ("y", "label", "labels", "target", "targets", "class")
 
 
 def as_data(X: Data | Examples, y: Labels | str | None = None) -> Data:
@@ -93,11 +95,25 @@ def _takes_everything(loader: DataLoader[Any]) -> bool:
 def _stacked(items: list[Any]) -> tuple[Any, Any]:
     """Examples of any kind that numpy understands, pictures of Pillow among them."""
     try:
-        X, y = zip(*((item[0], item[1]) for item in items), strict=True)
+        X, y = zip(*((item[0], item[1]) for item in map(_listed, items)), strict=True)
         return torch.stack([_row(each) for each in X]), _labels(y)
+    except InputError:
+        raise
     except (TypeError, KeyError, IndexError, ValueError, RuntimeError) as error:
         reason = str(error).partition("\n")[0][:160]
         raise InputError(f"the data set must give pairs (example, label) of one shape ({reason})") from None
+
+
+def _listed(item: Any) -> Any:
+    """An example and its label, where they stand in a dictionary; anything else as it is."""
+    if not isinstance(item, Mapping):
+        return item
+    found = [[key for key in item if str(key).lower() in names] for names in (EXAMPLE_KEYS, LABEL_KEYS)]
+    clear = [len(keys) for keys in found] == [1, 1]
+    keys = ", ".join(map(str, list(item)[:8]))
+    wanted = f"one of {', '.join(EXAMPLE_KEYS)} and one of {', '.join(LABEL_KEYS)}"
+    require(clear, f"an example is a dictionary of {keys}; {wanted} are needed, or pairs (example, label)")
+    return [item[keys[0]] for keys in found]
 
 
 def _row(example: Any) -> Tensor:
@@ -109,7 +125,8 @@ def _labels(y: tuple[Any, ...]) -> Tensor | list[str]:
 
 
 def _pair(batch: Any) -> tuple[Tensor, Tensor | list[str]]:
-    paired = isinstance(batch, list | tuple) and len(batch) == 2 and isinstance(batch[0], Tensor)
+    batch = _listed(batch)
+    paired = isinstance(batch, list | tuple) and len(batch) >= 2 and isinstance(batch[0], Tensor)
     require(paired, f"a batch is a {type(batch).__name__}; the pair (examples, labels) is needed")
-    X, y = batch
+    X, y, *_ = batch
     return X, y if isinstance(y, Tensor) else list(y)

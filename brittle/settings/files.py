@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
 from brittle.common.parts import option
-from brittle.common.paths import KINDS_OF_DATA
+from brittle.common.paths import KINDS_OF_DATA, suffix_of
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, described, opened_pt
 from brittle.settings.arrays import Examples, Labels
@@ -65,7 +65,7 @@ class File(GivenSet):
         path = Path(self.path)
         if path.is_dir():
             return _named(path, lambda: self._chosen(picture_folder(path)))
-        suffix = existing(path).suffix.lower()
+        suffix = suffix_of(existing(path))
         if suffix == ".csv":
             return _named(path, lambda: _table(*read_csv(path, self.label, self.header, self.classes)))
         if suffix == ".parquet":

@@ -94,7 +94,8 @@ def _pixels(files: Listed, size: tuple[int, int], grey: bool) -> NDArray[Any]:
         with _opened(file) as picture:
             require(picture.size == size, f"{file}: changed while it was read")
             try:
-                values = np.asarray(picture.convert("L" if grey else "RGB"), dtype=np.float64) / 255
+                whole = picture.convert("RGBA") if picture.mode == "P" else picture  # whose palette may have holes
+                values = np.asarray(whole.convert("L" if grey else "RGB"), dtype=np.float64) / 255
             except (OSError, ValueError, SyntaxError, EOFError) as error:
                 raise about(file, InputError(f"is a damaged picture ({str(error)[:100]})")) from None
             X[place] = values if grey else values.transpose(2, 0, 1)
@@ -103,14 +104,15 @@ def _pixels(files: Listed, size: tuple[int, int], grey: bool) -> NDArray[Any]:
 
 def _opened(file: Path) -> Any:
     try:
-        from PIL import Image
+        from PIL import Image, UnidentifiedImageError
     except ImportError:
         raise InputError("reading pictures needs the extra 'images': pip install 'brittle[images]'") from None
     content = read_whole(file)
     try:
         picture = Image.open(io.BytesIO(content), formats=FORMATS)  # where no length that it claims can be reserved
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise about(file, InputError(f"is no picture that can be read ({str(error)[:100]})")) from None
+        reason = "" if isinstance(error, UnidentifiedImageError) else f" ({str(error)[:100]})"
+        raise about(file, InputError(f"is no picture that can be read{reason}")) from None
     pixels = picture.size[0] * picture.size[1]
     require(pixels <= MOST_PIXELS, f"{file}: has {pixels} pixels; {MOST_PIXELS} are the most")
     return picture

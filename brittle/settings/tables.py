@@ -58,11 +58,20 @@ def _read(
 def _rows(stream: TextIO) -> Iterator[Row]:
     """The rows that hold anything, with the number of their last line."""
     lines = _Lines(stream)
-    reader = csv.reader(lines, strict=True)
+    delimiter = _delimiter(stream.readline(LARGEST_TEXT))
+    stream.seek(0)
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     for cells in reader:
         lines.taken = 0
         if any(cell.strip() for cell in cells):
             yield reader.line_num, cells
+
+
+def _delimiter(line: str) -> str:
+    """What divides the first line, outside of quotes: a comma, unless another mark is there as often."""
+    outside = "".join(line.split('"')[::2])
+    commas = outside.count(",")
+    return next((mark for mark in "\t;|" if outside.count(mark) >= max(1, commas)), ",")
 
 
 class _Lines:

@@ -96,7 +96,7 @@ BAD = [
     ("--setting digits --classes 3,x", "two different class numbers are needed"),
     ("--setting subspace --dim 9 --codimension 3 --inner cube --examples 2", "--inner is 'cube'"),
     ("--setting file --path absent.npz", "absent.npz: no such file"),
-    ("--setting sphere --dim three", "'--dim'"),
+    ("--setting sphere --dim three", "--dim is 'three'; it must be a valid integer"),
 ]
 
 

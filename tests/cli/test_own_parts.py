@@ -73,7 +73,10 @@ def test_its_options_are_listed(capsys):
             "--tolerance does not belong to the regime own",
         ),
         (["--regime", "own_regimes:Halved", "--steps", "all"], "--steps is 'all'; it must be one of even, odd"),
-        (["--regime", "own_regimes:Halved", "--rate-parts", "few"], "'--rate-parts'"),
+        (
+            ["--regime", "own_regimes:Halved", "--rate-parts", "few"],
+            "--rate-parts is 'few'; it must be a valid integer",
+        ),
         (["--regime", "own_regimes:Halved", "--rate", "0"], "rate is 0.0; it must be a positive"),
         (["--regime", "own_regimes:Clashing"], "own_regimes:Clashing has the option --seed, as the command has"),
         (["--regime", "own_regimes:NoDataclass"], "which is no dataclass that extends Regime"),

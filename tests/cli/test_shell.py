@@ -123,3 +123,26 @@ def test_every_theorem_has_a_paper_to_cite():
     from brittle.theorems import PAPERS, THEOREMS
 
     assert {theorem.paper for theorem in THEOREMS.values()} == set(PAPERS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["attack", "net.pt", "--data", "d.npz", "--attack", "pgd", "--budget", "abc"],
+            "--budget is 'abc'; it must be",
+        ),
+        (["audit", "--seed=-1"], "--seed is '-1'; it must be greater than or equal to 0"),
+        (
+            ["certify", "net.pt", "--data", "d.npz", "--jobs", "0"],
+            "--jobs is '0'; it must be greater than or equal to 1",
+        ),
+        (["attack", "net.pt", "--data", "d.npz", "--architecture", "mine"], "MODULE:CLASS is needed"),
+    ],
+)
+def test_a_number_that_is_none_is_named(arguments, words, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("net.pt", "d.npz"):
+        (tmp_path / name).touch()
+    assert main(arguments) == 2
+    assert words in capsys.readouterr().err

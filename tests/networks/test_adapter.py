@@ -5,8 +5,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from brittle.attacks import MinimumNorm
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, Deep, Folded, PyTorch, TwoLayer, as_network
+from brittle.settings import Data
 
 
 class Custom(nn.Module):
@@ -195,3 +197,81 @@ def test_a_module_that_fails_says_why_in_one_line():
     with pytest.raises(InputError, match=r"fails on an input of shape \(2, 4\)") as caught:
         as_network(nn.Sequential(nn.Linear(6, 5), nn.Tanh()), shape=(4,))
     assert "\n" not in str(caught.value)
+
+
+class OneOfTwo(nn.Module):
+    """The probability of the second of two classes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 2))
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.layers(X).softmax(1)[:, 1]
+
+
+ONE_PROBABILITY = {
+    "sigmoid": lambda: nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 1), nn.Sigmoid()),
+    "sigmoid, laid flat": lambda: nn.Sequential(
+        nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 1), nn.Sigmoid(), nn.Flatten(0)
+    ),
+    "one of two": OneOfTwo,
+}
+
+
+@pytest.mark.parametrize("make", ONE_PROBABILITY.values(), ids=ONE_PROBABILITY)
+def test_one_probability_of_a_black_box_changes_the_label_at_a_half(make, caplog):
+    torch.manual_seed(0)
+    module, X = make(), 3 * torch.randn(200, 3)
+    network = as_network(module)
+    assert isinstance(network, Adapter)
+    assert ((network.predict(X) > 0) == (module(X).reshape(-1) > 0.5)).all()
+    assert set(network.predict(X).tolist()) == {-1, 1}
+    assert "a probability: the label changes at 1/2" in caplog.text
+    torch.testing.assert_close(network.module()(X), network.logits(X))  # what is trained
+    assert network.loaded(network.module()).probabilities
+    assert set(network.inner.state_dict()) == set(module.state_dict())
+
+
+def test_an_attack_moves_a_saturated_probability():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 1), nn.Sigmoid()).double()
+    with torch.no_grad():
+        module[2].weight *= 40
+    X = torch.randn(20, 3, dtype=torch.float64)
+    y = 2.0 * (module(X).reshape(-1) > 0.5) - 1
+    result = MinimumNorm().run(as_network(module), Data(X, y))
+    flipped = X + result.perturbations
+    assert result.success.all()
+    assert ((module(flipped).reshape(-1) > 0.5) != (y > 0)).all()
+
+
+def test_probabilities_of_several_classes_keep_their_order_and_their_slopes():
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 3))
+    network, X = as_network(nn.Sequential(*layers, nn.Softmax(1))), torch.randn(50, 3)
+    differences = layers(X)[:, 0] - layers(X)[:, 2]
+    torch.testing.assert_close(network.pair(0, 2).logits(X), differences, rtol=1e-3, atol=1e-4)
+    assert (network.predict(X) == layers(X).argmax(1)).all()
+
+
+def test_a_sign_between_minus_one_and_one_stays_a_sign():
+    module = nn.Sequential(nn.Linear(3, 8), nn.GELU(), nn.Linear(8, 1), nn.Tanh())
+    nn.init.constant_(module[2].bias, 1e6)  # positive wherever one looks
+    network = Adapter(module)
+    assert not network.probabilities
+    assert (network.logits(torch.randn(5, 3)) == 1).all()
+
+
+@pytest.mark.parametrize("kind", ["chance", "the batch"])
+def test_outputs_that_are_no_function_of_one_example_are_said(kind, caplog):
+    class Mixes(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, X: torch.Tensor) -> torch.Tensor:
+            return self.layer(X + torch.randn_like(X) if kind == "chance" else X - X.mean(0))
+
+    as_network(Mixes())
+    assert "gives one input different outputs, by chance or by the other inputs of its batch" in caplog.text

@@ -80,7 +80,7 @@ BAD_MODELS = {
     "reshape to more": (*reshape([-1, 6]), "'reshape_rows' cannot be done"),
     "two unknowns": (*reshape([-1, -1]), "which is not read"),
     "shape of no rank": (*reshape(4), "mixes the examples"),
-    "another domain": ([node("Relu", "x", domain="own")], [], "is a Relu; only"),
+    "another domain": ([node("Relu", "x", domain="own")], [], "is a own.Relu, which is not read"),
     "takes nothing": ([node("Relu")], [], "takes or gives nothing"),
     "takes itself": ([node("Relu", "y")], [], "not computed before"),
     "twice": ([RELU, RELU], [], "computed twice"),

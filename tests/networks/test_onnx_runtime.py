@@ -93,9 +93,31 @@ CHAINS = {
     "Gelu": [ROWS, node("Gelu", opset=20)],
     "Gelu by tanh": [ROWS, node("Gelu", opset=20, approximate="tanh")],
     "PRelu": [ROWS, node("PRelu", positive(4))],
+    "PRelu of the last axis": [(6, 6), node("PRelu", positive(6)), FLAT],
+    "PRelu of every number": [(3, 2), node("PRelu", positive(3, 2)), FLAT],
     "PRelu of channels": [PICTURES, node("PRelu", positive(2, 1, 1)), FLAT],
     "Max": [ROWS, node("Max", numbers(4))],
     "Max of two": [ROWS, node("Gemm", numbers(4, 4)), node("Max", "x")],
+    "Max of three": [ROWS, node("Gemm", numbers(4, 4)), node("Max", "x", numbers(4))],
+    "Max of one": [ROWS, node("Max"), LAST],
+    "Min of three": [ROWS, node("Gemm", numbers(4, 4)), node("Min", "x", numbers(4))],
+    "Sum": [ROWS, node("Gemm", numbers(4, 4)), node("Sum", "x", numbers(4))],
+    "HardSigmoid": [ROWS, node("HardSigmoid", alpha=0.3, beta=0.4), LAST],
+    "HardSwish": [ROWS, node("HardSwish"), LAST],
+    "Softplus": [ROWS, node("Softplus"), LAST],
+    "Pow": [ROWS, node("Pow", np.float32(2)), LAST],
+    "LayerNormalization": [(3, 4), node("LayerNormalization", positive(4), numbers(4), epsilon=0.1), FLAT],
+    "LayerNormalization of two axes": [PICTURES, node("LayerNormalization", positive(4, 6), axis=2), FLAT],
+    "ReduceSum": [PICTURES, node("ReduceSum", whole(2, 3), keepdims=0)],
+    "ReduceMax": [PICTURES, node("ReduceMax", whole(-1, -2), keepdims=0)],
+    "Gather": [PICTURES, node("Gather", np.array(1), axis=1), FLAT],
+    "Squeeze of all": [(4, 1), node("Squeeze")],
+    "Conv of every second place": [
+        PICTURES, node("Conv", numbers(3, 2, 3, 3), auto_pad="SAME_UPPER", strides=[2, 2]), FLAT
+    ],
+    "MaxPool that covers everything": [
+        PICTURES, node("MaxPool", kernel_shape=[3, 3], strides=[1, 1], auto_pad="SAME_UPPER"), FLAT
+    ],
     "Min": [ROWS, node("Min", numbers(4))],
     "Erf": [ROWS, node("Erf")],
     "Exp": [ROWS, node("Exp")],
@@ -198,10 +220,10 @@ def test_a_sigmoid_that_others_use_too_stays(tmp_path):
 def test_a_softmax_along_another_axis_than_the_outputs_stays(tmp_path):
     """Laid flat, the largest logit need not have the largest probability."""
     written(tmp_path / "net.onnx", (2, 2), node("Softmax", axis=1), FLAT)
-    X = numbers(9, 2, 2)
-    read = load_network(tmp_path / "net.onnx").logits(torch.from_numpy(X.reshape(9, 4)))
+    X = numbers(99, 2, 2)
+    read = load_network(tmp_path / "net.onnx").logits(torch.from_numpy(X.reshape(99, 4)))
     assert np.allclose(read, computed(tmp_path / "net.onnx", X), atol=1e-5)
-    assert (read.argmax(1).numpy() != X.reshape(9, 4).argmax(1)).any()
+    assert (read.argmax(1).numpy() != X.reshape(99, 4).argmax(1)).any()
 
 
 def complaint(path) -> str:
@@ -220,6 +242,113 @@ def test_what_gives_no_logits_is_refused_with_the_way_out(tmp_path):
     model.graph.output.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4]))
     path.write_bytes(model.SerializeToString())
     assert "has 1 inputs and 2 outputs (v0, x); one each is needed, and as output the logits" in complaint(path)
+
+
+def shaped(path, *steps: tuple) -> None:
+    """A network whose rows are laid flat by a shape that the file computes; `steps` make it of the value "lengths"."""
+    made = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Shape", ["r"], ["lengths"])]
+    made += [helper.make_node(kind, inputs, [output], **options) for kind, inputs, output, options in steps]
+    made += [helper.make_node("Reshape", ["r", "shape"], ["flat"]), helper.make_node("MatMul", ["flat", "W"], ["y"])]
+    constants = {"zero": np.array(0), "one": whole(1), "end": whole(4), "rest": whole(-1), "W": numbers(48, 3)}
+    graph = helper.make_graph(
+        made,
+        "shaped",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", *PICTURES])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8).SerializeToString()
+    )
+
+
+SHAPES = {
+    "x.view(x.size(0), -1)": [
+        ("Gather", ["lengths", "zero"], "n", {"axis": 0}),
+        ("Constant", [], "axis", {"value_ints": [0]}),
+        ("Unsqueeze", ["n", "axis"], "rows", {}),
+        ("Concat", ["rows", "rest"], "shape", {"axis": 0}),
+    ],
+    "the product of the lengths": [
+        ("Constant", [], "places", {"value_ints": [1, 2, 3]}),
+        ("Gather", ["lengths", "places"], "inner", {}),
+        ("Constant", [], "factors", {"value_ints": [4, 6]}),
+        ("Slice", ["inner", "rest", "end"], "last", {}),
+        ("Mul", ["last", "factors"], "both", {}),
+        ("ConstantOfShape", ["one"], "minus", {"value": numpy_helper.from_array(whole(48))}),
+        ("Slice", ["lengths", "zero_list", "one"], "rows", {}),
+        ("Concat", ["rows", "minus"], "shape", {"axis": 0}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_that_a_file_computes_are_known_before_it_runs(name, tmp_path):
+    steps = [("Constant", [], "zero_list", {"value_ints": [0]}), *SHAPES[name]]
+    shaped(tmp_path / "net.onnx", *steps)
+    X = numbers(7, *PICTURES)
+    network = load_network(tmp_path / "net.onnx")
+    assert network.depth == 2  # recognised
+    read = network.logits(torch.from_numpy(X.reshape(7, -1)))
+    assert np.allclose(read.numpy(), computed(tmp_path / "net.onnx", X), rtol=1e-4, atol=1e-5)
+
+
+def test_a_shape_that_mixes_the_examples_is_refused(tmp_path):
+    shaped(tmp_path / "net.onnx", ("Concat", ["end", "rest"], "shape", {"axis": 0}))
+    assert "reshapes to [4, -1], which mixes the examples" in complaint(tmp_path / "net.onnx")
+
+
+HOPELESS = {
+    "divided by nothing": [("Constant", [], "none", {"value_ints": [0]}), ("Div", ["one", "none"], "shape", {})],
+    "beyond the end": [("Constant", [], "far", {"value_ints": [9]}), ("Gather", ["lengths", "far"], "shape", {})],
+    "endless": [
+        ("Constant", [], "large", {"value_ints": [2**40, 2**40]}),
+        ("ConstantOfShape", ["large"], "shape", {"value": numpy_helper.from_array(whole(1))}),
+    ],
+    "of other lengths": [("Add", ["lengths", "pair"], "shape", {})],
+    "along no axis": [("Concat", ["one", "end"], "shape", {"axis": 5})],
+}
+
+
+@pytest.mark.parametrize("name", HOPELESS)
+def test_a_shape_that_cannot_be_had_is_refused_in_one_line(name, tmp_path):
+    shaped(tmp_path / "net.onnx", ("Constant", [], "pair", {"value_ints": [1, 2]}), *HOPELESS[name])
+    assert "computes a shape that cannot be had" in complaint(tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("kind", ["ArgMax", "ZipMap"])
+def test_labels_beside_the_probabilities_are_left_out(kind, tmp_path):
+    """As classifiers of scikit-learn are exported."""
+    path = tmp_path / "net.onnx"
+    model = written(path, ROWS, node("Gemm", numbers(4, 5)), node("Relu"), node("Gemm", numbers(5, 3)), node("Softmax"))
+    X = numbers(9, *ROWS)
+    expected = computed(path, X)
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 3))
+    graph = model.graph
+    graph.node.append(helper.make_node("ArgMax", ["v3"], ["label"], axis=1))
+    graph.output.insert(0, helper.make_tensor_value_info("label", TensorProto.INT64, None))
+    if kind == "ZipMap":
+        graph.node.append(
+            helper.make_node("ZipMap", ["v3"], ["named"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2])
+        )
+        del graph.output[1]
+        graph.output.append(onnx.ValueInfoProto(name="named"))
+    path.write_bytes(model.SerializeToString())
+    assert (load_network(path).predict(torch.from_numpy(X)).numpy() == expected.argmax(1)).all()
+
+
+def test_versions_in_which_nodes_meant_something_else_are_refused(tmp_path):
+    written(tmp_path / "net.onnx", ROWS, node("Add", numbers(4), opset=6))
+    assert "is of version 6, where nodes mean something else; export version 7 or newer" in complaint(
+        tmp_path / "net.onnx"
+    )
+
+
+def test_what_is_not_read_is_named_with_the_way_out(tmp_path):
+    written(tmp_path / "net.onnx", ROWS, node("Selu"))
+    assert "node 'Selu' is a Selu, which is not read; pass the model itself in Python instead" in complaint(
+        tmp_path / "net.onnx"
+    )
 
 
 def test_arrays_in_another_file_are_refused_with_the_way_out(tmp_path):

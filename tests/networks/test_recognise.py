@@ -90,6 +90,10 @@ MODULES = {
                          nn.Linear(6, 4), nn.Linear(15, 2)),
     "the larger of two": does(lambda X, a, b: torch.maximum(a(X), b(X).relu()), nn.Linear(5, 2), nn.Linear(5, 2)),
     "the smaller of two": does(lambda X, a, b: torch.minimum(a(X), b(X).relu()), nn.Linear(5, 2), nn.Linear(5, 2)),
+    "the largest of three": does(lambda X, a, b: b(a(X).view(-1, 2, 3).amax(2)), nn.Linear(5, 6), nn.Linear(2, 2)),
+    "the largest, and where": does(lambda X, a, b: b(a(X).view(-1, 2, 3).max(1)[0]), nn.Linear(5, 6), nn.Linear(3, 2)),
+    "one output, squeezed": does(lambda X, a, b: b(a(X).relu()).squeeze(), nn.Linear(5, 6), nn.Linear(6, 1)),
+    "stacked": does(lambda X, a, b: torch.stack([a(X).relu(), b(X)], 1).sum(1), nn.Linear(5, 2), nn.Linear(5, 2)),
     "two linear layers in a row": (nn.Sequential(nn.Linear(5, 3), nn.Linear(3, 2)), (5,)),
     "relu of a relu": rows(nn.ReLU(), nn.ReLU(), nn.ReLU()),
     "detached": does(lambda X, a, b: b(a(X).relu().detach().clone()), nn.Linear(5, 4), nn.Linear(4, 1)),
@@ -236,7 +240,8 @@ OPAQUE = {
     "layer norm": (rows(nn.LayerNorm(6)), "native_layer_norm"),
     "softmax inside": (rows(nn.Softmax(1)), "softmax is no affine map"),
     "attention": (does(lambda X, a: a(X) * X[:, :2], LINEAR), "multiplies two values"),
-    "control flow": (does(lambda X, a: a(X) if X.max() > 9 else -a(X), LINEAR), "is not known"),
+    "control flow": (does(lambda X, a: a(X) if X.std() > 9 else -a(X), LINEAR), "is not known"),
+    "the largest of the batch": (does(lambda X, a: a(X) / X.max(), LINEAR), "mixes the examples"),
     "numbers taken out": (does(lambda X, a: a(X) * float(X[0, 0]), LINEAR), "decides by the numbers"),
     "numbers taken out as an array": (does(lambda X, a: a(X) * X.detach().numpy().max(), LINEAR), "with 'numpy'"),
     "the batch": (does(lambda X, a: a(X - X.mean(0)), LINEAR), "mixes the examples"),
@@ -318,3 +323,31 @@ def test_a_regime_trains_it_and_gives_it_back(rng):
 def test_one_output_with_two_layers_is_a_two_layer_network():
     module = nn.Sequential(nn.Linear(5, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 1), nn.Flatten(0)).double()
     assert type(recognise(drawn(module.float(), (5,)))[0]) is TwoLayer
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_short_numbers_are_the_same_in_float32(dtype):
+    module, shape = pictures(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2))
+    module = drawn(module, shape).to(dtype)
+    network, seen = recognise(module, shape)
+    assert isinstance(network, Layered), str(seen)
+    assert_same(network, module, shape)
+    plain, shape = rows(nn.ReLU())
+    network, _ = recognise(drawn(plain, shape).to(dtype), shape)
+    assert network.dtype == torch.float32
+
+
+def test_a_compiled_module_is_looked_at_uncompiled():
+    class Compiled(nn.Module):
+        """As torch.compile wraps it, without the seconds that this takes."""
+
+        def __init__(self, inner: nn.Module) -> None:
+            super().__init__()
+            self._orig_mod = inner
+
+        def forward(self, X: Tensor) -> Tensor:
+            raise AssertionError("it is compiled")
+
+    module, shape = rows(nn.ReLU())
+    network, _ = recognise(Compiled(drawn(module, shape)), shape)
+    assert_same(network.to(DOUBLE), module, shape)

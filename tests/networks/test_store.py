@@ -324,3 +324,52 @@ def test_rules_without_parameters_have_no_file(tmp_path):
     network = NearestNeighbour(torch.eye(2), torch.tensor([1.0, -1.0]))
     with pytest.raises(InputError, match="NearestNeighbour has no file format"):
         save_network(network, tmp_path / "a.pt")
+
+
+class Pictures(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 2, 2), nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(2, 3)
+        )
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.layers(X).log_softmax(1)
+
+
+@pytest.mark.parametrize("wrapper", ["", "module.", "_orig_mod.", "model.", "module.model."])
+@pytest.mark.parametrize("key", ["", "state_dict", "net", "weights"])
+@pytest.mark.parametrize("suffix", [".pt", ".pth", ".ckpt"])
+def test_a_checkpoint_is_read_however_it_was_wrapped(wrapper, key, suffix, tmp_path):
+    torch.manual_seed(0)
+    module = Pictures()
+    state = {wrapper + name: value for name, value in module.state_dict().items()}
+    path = tmp_path / f"net{suffix}"
+    torch.save({"epoch": 3, key: state} if key else state, path)
+    X = torch.randn(5, 1, 4, 4)
+    network = load_network(path, Pictures(), (1, 4, 4))
+    torch.testing.assert_close(network.logits(X.flatten(1)).float().log_softmax(1), module.eval()(X))
+
+
+def test_names_that_fit_no_wrapper_are_refused(tmp_path):
+    state = {f"module.{name}": value for name, value in Pictures().state_dict().items()}
+    torch.save({**state, "other": torch.zeros(1)}, tmp_path / "net.pt")
+    with pytest.raises(InputError, match="does not fit the module"):
+        load_network(tmp_path / "net.pt", Pictures(), (1, 4, 4))
+
+
+def test_what_a_state_dict_does_not_say_is_said(tmp_path, caplog):
+    torch.save(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).state_dict(), tmp_path / "net.pt")
+    load_network(tmp_path / "net.pt")
+    assert "holds 2 linear layers; ReLUs are taken to lie between them (else name the module" in caplog.text
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")
+def test_a_decomposed_program_is_read(tmp_path):
+    torch.manual_seed(0)
+    module, X = Pictures().eval(), torch.randn(5, 1, 4, 4)
+    program = torch.export.export(module, (X,)).run_decompositions()
+    torch.export.save(program, tmp_path / "net.pt2")
+    network = load_network(tmp_path / "net.pt2")
+    assert isinstance(network, Deep)
+    torch.testing.assert_close(network.logits(X.flatten(1)).float().log_softmax(1), module(X))
