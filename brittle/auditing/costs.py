@@ -40,7 +40,8 @@ class Costs:
         projected = 4.0 * self.columns * rank
         if self.two_layer:
             return 0.004 + 1.5e-8 * self.operations + 5e-9 * projected
-        return 0.012 * max(2, len(self.widths)) + 3e-5 * sum(self.widths) + 8e-8 * self.operations + 2e-8 * projected
+        hidden = max(1, len(self.widths))
+        return 0.006 * hidden + 2e-5 * sum(self.widths) + 4e-8 * self.operations + 1e-8 * projected
 
     def ray(self) -> float:
         """An exact search along one direction, for one example."""
