@@ -50,7 +50,7 @@ GROUPS = {
     ),
     "layered": Group(
         tuple(f"brittle/certificates/deep_dual/{name}.py" for name in ("judge", "definite")),
-        ("tests/certificates/test_deep_dual.py",),
+        ("tests/certificates/test_layered_terms.py", "tests/certificates/test_deep_dual.py"),
     ),
     "deep": Group(
         tuple(f"brittle/certificates/deep_exact/{name}.py" for name in ("judge", "leaf")),
