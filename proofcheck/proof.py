@@ -26,6 +26,7 @@ MULTIPLIERS = ("alpha", "beta", "lam", "rho", "tau", "nu", "walls")
 
 def arrays(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     """Those of the named numbers that a .npz holds (weight.0 is a `weight`): no pickles, no more than LIMIT bytes."""
+    require(TINY * U > 0, "numbers below the normal floats are flushed to 0 on this machine, and nothing is proved")
     try:
         with zipfile.ZipFile(path) as archive:
             require(sum(each.file_size for each in archive.infolist()) <= LIMIT, "it unpacks to too many bytes")
@@ -111,7 +112,6 @@ class Proof:
         """The radius of the claim, or Refused."""
         row, R = int(self.found["rows"][claim]), float(self.found["radii"][claim])
         require(0 < R < np.inf and np.isfinite(self.X[row]).all(), "the radius is no positive number")
-        require(TINY * U > 0, "numbers below the normal floats are flushed to 0 here")
         margins, z = self.network.margins(self.y[row]), self.network.offsets(self.X[row])
         for rival, (c, c0) in enumerate(margins):
             begin, end = map(int, self.found["starts"][claim * len(margins) + rival :][:2])

@@ -252,3 +252,10 @@ def test_the_command_writes_what_the_checker_reads(tmp_path, monkeypatch, capsys
     assert (tmp_path / "proof.data.npz").exists() == (suffix == "csv")
     capsys.readouterr()
     assert margincheck(["proof.npz", "--data", readable]) == 0
+
+
+def test_multipliers_whose_half_is_no_float_are_refused(tmp_path, path):
+    proof, data = roomy()
+    claim = written(proof, data, tmp_path)
+    arrays = {**claim.arrays, "lam": np.full_like(proof.lam, 2.0**-1074)}
+    assert refused(accepted(arrays, claim, path))
