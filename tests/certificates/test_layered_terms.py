@@ -212,7 +212,7 @@ def scaled(rng):
 
 @pytest.mark.parametrize("share", [0.0, 1e-3])
 def test_the_complement_is_off_by_its_products(share, monkeypatch):
-    monkeypatch.setattr(definite, "gamma", lambda count: share)
+    monkeypatch.setattr(definite, "gamma", lambda count: share * (count >= 3 + 5))  # the terms of a product, and more
     weights, curvatures, V_1, V_2 = scaled(np.random.default_rng(1))
     matrix, slip = definite._complement(weights, curvatures, 0.5)
     expected = np.block([[1.5 * np.eye(4) - 2 * V_1 @ V_1.T, -V_2.T], [-V_2, 1.5 * np.eye(5)]])
