@@ -245,3 +245,10 @@ def test_every_layer_of_a_deep_network_counts(monkeypatch):
     counts.clear()
     judge.proven_quotients(margins)
     assert max(counts) >= depth
+
+
+def test_the_root_of_a_value_is_rounded_down(case, monkeypatch):
+    values = torch.from_numpy(np.random.default_rng(0).uniform(0.1, 2, size=200))
+    monkeypatch.setattr(judge, "proven_values", lambda *_: values)
+    for radius, value in zip(judge.proven_radii(*case).tolist(), values.tolist(), strict=True):
+        assert Fraction(radius) ** 2 < 2 * Fraction(value)
