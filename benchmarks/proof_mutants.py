@@ -48,6 +48,10 @@ GROUPS = {
         tuple(f"brittle/certificates/{name}.py" for name in ("judgement", "dual_bound", "linear_floors", "cholesky")),
         ("tests/certificates/test_rounding_terms.py", "tests/certificates/test_soundness.py"),
     ),
+    "layered": Group(
+        tuple(f"brittle/certificates/deep_dual/{name}.py" for name in ("judge", "definite")),
+        ("tests/certificates/test_layered_terms.py", "tests/certificates/test_deep_dual.py"),
+    ),
     "deep": Group(
         tuple(f"brittle/certificates/deep_exact/{name}.py" for name in ("judge", "leaf")),
         tuple(f"tests/certificates/test_{name}.py" for name in ("rounding_terms", "leaf", "deep_exact")),

@@ -84,7 +84,8 @@ def read_proof(path: Path, X: Array, y: Array, seconds: float) -> Proof:
     require(found["data"].tobytes() == digest([X, y]), "it is about other data")
     numbers = [W, b, v, lam, ceiling, curvatures, C]
     require(all((np.abs(each) <= RANGE).all() for each in numbers), "a number is too large, or none")
-    require((lam >= 0).all() and lam.any() and ceiling > 0, "λ and the ceiling must be positive")
+    sized = ((lam == 0) | (lam >= 1 / RANGE)).all()  # half of a denormal would be rounded
+    require(sized and lam.any() and ceiling > 0, "λ and the ceiling must be positive")
     require(np.isin(sides, (-1, 1)).all(), "a side is none")
     require(np.isin(signs, (-1, 0, 1)).all() and np.isin(leaves, (-1, 0, 1)).all(), "a sign is none")
     require(((owners >= 0) & (owners < count)).all(), "a leaf has no point")

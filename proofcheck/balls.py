@@ -56,7 +56,7 @@ class Ball:
 
     def __matmul__(self, other: Any) -> "Ball":
         other, n = ball(other), self.mid.shape[-1]
-        rad = abs(self.mid) @ (gamma(n + 2) * abs(other.mid) + other.rad) + 2 * n * TINY
+        rad = abs(self.mid) @ (gamma(n + 2) * abs(other.mid) + other.rad + TINY * U) + 2 * n * TINY
         rad = rad + self.rad @ other.size() if self.rad.any() else rad
         return Ball(self.mid @ other.mid, rad * UP)
 
@@ -110,8 +110,8 @@ class Definite:
 
     def solve(self, g: Array) -> Array:
         """About Q⁻¹g."""
-        w = solve_triangular(self.L, self.scale * g, lower=True)
-        return np.asarray(self.scale * solve_triangular(self.L, w, lower=True, trans=1))
+        w = solve_triangular(self.L, self.scale * g, lower=True, check_finite=False)
+        return np.asarray(self.scale * solve_triangular(self.L, w, lower=True, trans=1, check_finite=False))
 
     def floor(self, Q: Ball, q: Ball, constant: Ball) -> tuple[float, Array, float]:
         """F := L(v) - ½g·Q⁻¹g, g = Qv + q, which is under L = ½v·Qv + q·v + constant; v, and √(g·Q⁻¹g) or more."""
@@ -124,7 +124,7 @@ class Definite:
     def spread(self, V: Ball) -> tuple[Array, Array]:
         """W and r with √(v·Q⁻¹v) ≤ ‖w‖ + r for every column v, because Sv = Lw + a rest."""
         V = V * self.scale[:, None]
-        W = solve_triangular(self.L, V.mid, lower=True)
+        W = solve_triangular(self.L, V.mid, lower=True, check_finite=False)
         return W, lengths(V - ball(self.L) @ W) / np.sqrt(self.sigma) * UP
 
 

@@ -18,10 +18,10 @@ class Intervals(NamedTuple):
     high: Array
 
     def at(self, neuron: int, low: float, high: float) -> "Intervals | None":
-        """The part in which one of them has an interval; None if there is none."""
+        """The part in which one of them has an interval; None if there is none. (NaN says nothing: fmax skips it.)"""
         part = Intervals(self.low.copy(), self.high.copy())
-        part.low[neuron], part.high[neuron] = max(part.low[neuron], low), min(part.high[neuron], high)
-        return part if part.low[neuron] <= part.high[neuron] else None
+        part.low[neuron], part.high[neuron] = np.fmax(part.low[neuron], low), np.fmin(part.high[neuron], high)
+        return None if part.low[neuron] > part.high[neuron] else part
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from proofcheck.balls import Array, Ball, Definite, Refused, require
+from proofcheck.balls import TINY, Array, Ball, Definite, Refused, U, require
 from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Intervals, Network
 
@@ -26,6 +26,7 @@ MULTIPLIERS = ("alpha", "beta", "lam", "rho", "tau", "nu", "walls")
 
 def arrays(path: Path, names: tuple[str, ...]) -> dict[str, Any]:
     """Those of the named numbers that a .npz holds (weight.0 is a `weight`): no pickles, no more than LIMIT bytes."""
+    require(TINY * U > 0, "numbers below the normal floats are flushed to 0 on this machine, and nothing is proved")
     try:
         with zipfile.ZipFile(path) as archive:
             require(sum(each.file_size for each in archive.infolist()) <= LIMIT, "it unpacks to too many bytes")
@@ -48,6 +49,8 @@ def read_network(path: Path) -> Network:
         layers = [(found["W"], found["b"]), (found["v"][None], found.get("c", np.zeros(1)).reshape(1))]
     else:
         layers = [(found[f"weight.{k}"], found[f"bias.{k}"]) for k in range(len(found) // 2)]
+    alone = len(found) == (3 + ("c" in found) if "W" in found else 2 * len(layers))
+    require(alone, "it holds more arrays than those of one network")
     weights, biases = [floats(W) for W, _ in layers], [floats(b) for _, b in layers]
     sizes = [weights[0].shape[1], *map(len, biases)]
     fit = all(W.shape == (sizes[k + 1], sizes[k]) for k, W in enumerate(weights)) and all(b.ndim == 1 for b in biases)
@@ -81,11 +84,8 @@ def read_proof(path: Path, network: Network, X: Array, y: Array, seconds: float)
     found = arrays(path, (*whole, *bytes_, *MULTIPLIERS, "radii", "mu", "box"))
     wide = {name: X.shape[1] if name == "walls" else N for name in MULTIPLIERS}
     found = {name: np.zeros((1, wide[name])) for name in MULTIPLIERS} | {"box": np.zeros(0)} | found
-    rows, steps, claims = (
-        found["rows"].astype(np.int64),
-        len(found["kinds"]),
-        len(found["rows"]) * max(len(network.biases[-1]) - 1, 1),
-    )
+    rows, steps = found["rows"].astype(np.int64), len(found["kinds"])
+    claims = len(rows) * max(len(network.biases[-1]) - 1, 1)
     shapes = {"rows": (len(rows),), "radii": (len(rows),), "starts": (claims + 1,), "kinds": (steps, N), "mu": (steps,)}
     shapes |= {"program": (len(found["program"]), 2), "box": (len(found["box"]) and 2,)}
     shapes |= {name: (1 if len(found[name]) == 1 else steps, wide[name]) for name in MULTIPLIERS}

@@ -16,6 +16,7 @@ from brittle.attacks.base import Bounds as Box
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.certificates.example import Enclosure, Example, lengths
 from brittle.certificates.judgement import SHORTEST, judged, reason
+from brittle.certificates.rounding import SMALLEST
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
@@ -113,6 +114,7 @@ class Certificate(ABC):
         double = _double(known)
         double.check(data.X, data.y)
         _require_finite(double)
+        require(2 * SMALLEST > 0, "numbers below the normal floats are flushed to 0; torch.set_flush_denormal(False)")
         cap = default_cap(data) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()

@@ -1,5 +1,6 @@
 """Cholesky factors without the wrappers' overhead: branch and bound makes many small ones."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +28,8 @@ class Factor(NamedTuple):
 def factor(A: Array) -> Factor | None:
     """The Cholesky factor of A, or None if A is not positive definite."""
     L, info = dpotrf(A.T, lower=1, clean=0)  # symmetric: the transpose is in the order that LAPACK reads
-    return Factor(L) if info == 0 else None
+    finite = info == 0 and math.isfinite(L.trace())  # LAPACK's word alone is not enough: NaN may pass for positive
+    return Factor(L) if finite else None
 
 
 def gram(W: Array, weights: Array) -> Array:

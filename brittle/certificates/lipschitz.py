@@ -12,7 +12,7 @@ from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import Layers, spectral_norm
 from brittle.certificates.margins import TwoLayerMargins
 from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, length
+from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, gamma, length
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
 from brittle.common.parts import check_fields, option
@@ -98,7 +98,7 @@ def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Enclo
     values, slips = margins.outputs(margins.x)
     floors = (values - slips).clamp(min=0).numpy()
     rows, units = layers.last_rows(example.y)
-    constants = inner.value * np.linalg.norm(rows, axis=1) * (1 + 1e-12)
+    constants = inner.value * np.linalg.norm(rows, axis=1) * (1 + gamma(rows.shape[1] + len(layers.weights) + 8))
     quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
     radii = shifted(quotients, margins.units - units - inner.exponent)
     return enclosure.proven(float(min(radii.min() * (1 - 8 * ROUNDOFF), enclosure.ball)))
@@ -107,19 +107,20 @@ def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Enclo
 def _quotient(model: LocalModel, slope: float) -> float:
     """How far the margin lasts at this slope, rounding paid for; ε may be longer than δ."""
     value = model.beta + np.maximum(model.a, 0) @ model.c
-    slip = model.error + 1e-14 * len(model.c) * (abs(model.beta) + np.abs(model.a) @ np.abs(model.c))
+    slip = model.error + gamma(len(model.c) + 8) * (abs(model.beta) + np.abs(model.a) @ np.abs(model.c))
     floor = float(value - slip)
-    return floor / (slope * model.stretch * (1 + 1e-12)) * (1 - 8 * ROUNDOFF) if floor > UNDERFLOW else 0.0
+    return floor / (slope * model.stretch) * (1 - 16 * ROUNDOFF) if floor > UNDERFLOW else 0.0
 
 
 def _slope(model: LocalModel) -> float:
-    spectral = spectral_norm(model.W) * length(model.c) * (1 + 1e-12) if len(model.c) else 0.0
-    return length(model.q) * (1 + 1e-12) + min(spectral, _sum(model))
+    share = gamma(len(model.c) + len(model.q) + 8)
+    spectral = spectral_norm(model.W) * length(model.c) * (1 + share) if len(model.c) else 0.0
+    return (length(model.q) + min(spectral, _sum(model))) * (1 + share)
 
 
 def _slope_of_sums(model: LocalModel) -> float:
-    return length(model.q) * (1 + 1e-12) + _sum(model)
+    return (length(model.q) + _sum(model)) * (1 + gamma(len(model.q) + 8))
 
 
 def _sum(model: LocalModel) -> float:
-    return float(np.abs(model.c) @ model.sizes) * (1 + 1e-12)
+    return float(np.abs(model.c) @ model.sizes) * (1 + gamma(len(model.c) + 8))

@@ -281,3 +281,14 @@ def test_two_layers_as_a_deep_network(rng):
     deep = Deep.dense((net.W, net.v[None]), (net.b, net.c[None]))
     data = labelled(net, torch.randn(3, 5, generator=rng, dtype=torch.float64))
     assert Exact().bound(deep, data).lower.tolist() == pytest.approx(Exact().bound(net, data).lower.tolist(), rel=1e-5)
+
+
+def test_without_denormals_nothing_is_certified(small):
+    net, data = small
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush denormals")
+    try:
+        with pytest.raises(InputError, match="flushed to 0"):
+            Dual().bound(net, data)
+    finally:
+        torch.set_flush_denormal(False)

@@ -379,3 +379,41 @@ def test_far_scales_give_valid_bounds_or_a_reason(by, place):
             step = direction / np.linalg.norm(direction) * lower * (1 - 1e-9)
             moved = [Fraction(float(a)) + Fraction(float(b)) for a, b in zip(X[row], step, strict=True)]
             assert lower == 0 or exact_margin(network, moved, int(data.y[row])) >= 0
+
+
+def _kinked(seed):
+    """A small network and an example, at which many neurons have their kink."""
+    rng = torch.Generator().manual_seed(seed)
+    dim, *inner = (int(torch.randint(low, high, (1,), generator=rng)) for low, high in ((1, 4), (2, 6), (2, 6)))
+    widths = [dim, *inner, 1]
+    weights = [torch.randn(b, a, generator=rng, dtype=torch.float64) for a, b in pairwise(widths)]
+    biases = []
+    for wide in widths[1:]:
+        b = torch.randn(wide, generator=rng, dtype=torch.float64) * float(torch.rand(1, generator=rng))
+        biases.append(b * (torch.rand(wide, generator=rng) < 0.5))
+    x = torch.randn(1, dim, generator=rng, dtype=torch.float64) * (torch.rand(1, dim, generator=rng) < 0.5)
+    return Deep.dense(weights, biases), x
+
+
+@pytest.mark.parametrize("seed", [16, 19, 22])
+@pytest.mark.parametrize("capped", [True, False], ids=["a cap beyond the flip", "the default cap"])
+def test_a_ball_far_below_the_example_leaves_no_false_radius(seed, capped):
+    """With one coordinate more, which no neuron sees and which is 1; all others, and the radius, are 2⁻⁷⁰⁰ as large."""
+    part, far, (near, x) = Exact(gap=1e-4, nodes=20), 2.0**-700, _kinked(seed)
+    data = _labelled(near, x)
+    upper = float(part.bound(near, data).upper[0])
+    unseen = torch.cat([near.weights[0], torch.zeros(near.shape[1], 1, dtype=torch.float64)], 1)
+    network = Deep.dense([unseen, *near.weights[1:]], [far * b for b in near.biases])
+    X = torch.cat([far * x, torch.ones(1, 1, dtype=torch.float64)], 1)
+    bounds = part.bound(network, Data(X, data.y), cap=1.5 * far * upper if capped else None)
+    assert float(bounds.lower[0]) <= far * upper * (1 + 1e-9)
+
+
+def test_a_flip_whose_square_is_lost_in_the_balls_unit_is_not_enough():
+    network, X = _random(0, (2, 3, 3, 1))
+    data = _labelled(network, X)
+    tree = _planted(network, data.X[0], data.y[0], 5.0)
+    short = Enclosure(0.0, 2.0**-700, torch.zeros(2), 5.0)
+    assert tree.radius_of(0.0, short) == 0
+    problem, iterate = _dual_point(tree, 2)
+    assert not examine(problem, 0 * iterate.y, 0.0).empty  # multipliers 0 prove 0 ≤ ½‖ε‖², and no more

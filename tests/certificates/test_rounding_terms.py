@@ -4,12 +4,13 @@ Real rounding is far below these terms, so that no comparison of bounds would mi
 the slips are moved to where they do most harm, or the slips are 0 and γ is a number that can be seen.
 """
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 
-from brittle.certificates import dual_bound
+from brittle.certificates import dual_bound, lipschitz
 from brittle.certificates.deep_exact import judge, leaf
 from brittle.certificates.deep_exact.problem import Multipliers, Problem
 from brittle.certificates.dual_bound import DualPoint, Kind
@@ -260,6 +261,11 @@ def test_a_leafs_inequalities_and_its_lift_are_rounded_to_the_safe_side(visible_
     assert lift == pytest.approx(h @ nu - SHARE * np.abs(h) @ nu, rel=1e-12)
     longest = np.linalg.norm(nu @ A) + SHARE * np.linalg.norm(nu @ np.abs(A))
     assert length == pytest.approx(longest * (1 + SHARE), rel=1e-12)
+    half_space = replace(problem, rows=rows[:1], slips=slips[:1], low=low[:0], high=high[:0], settled=np.arange(0))
+    half_space.rows[0, -1] = 3.0  # the margin is 3 at the example
+    A, h = leaf.inequalities(half_space)
+    length, lift = leaf._judged(A, h, leaf.multipliers(A, h))
+    assert 0 < leaf.leaf_floor(half_space) <= 0.5 * (lift / length) ** 2 * (1 - SHARE) * (1 + 1e-12)
 
 
 def model_of(seed, neurons=6, dim=3):
@@ -316,3 +322,14 @@ def test_the_quadratic_form_is_a_ceiling_and_pays_for_its_rounding(share, monkey
         paid = share * sums + (share * off) ** 2 / dual_bound.LEAST
         excess = dual_bound._quadratic_form(model, dual, g) - p @ x
         assert paid - 1e-11 <= excess <= 2.5 * paid + 1e-11
+
+
+def test_lipschitz_constants_pay_for_the_sums_that_they_are(monkeypatch):
+    """However many terms they have: here every γ is visible."""
+    model = model_of(0)
+    plain = lipschitz._slope(model), lipschitz._slope_of_sums(model), lipschitz._quotient(model, 1.0)
+    monkeypatch.setattr(lipschitz, "gamma", lambda count: SHARE * (count > len(model.c)))
+    size = abs(model.beta) + np.abs(model.a) @ np.abs(model.c)
+    assert lipschitz._slope(model) >= plain[0] * (1 + SHARE) * (1 - 1e-9)
+    assert lipschitz._slope_of_sums(model) >= plain[1] * (1 + SHARE) * (1 - 1e-9)
+    assert lipschitz._quotient(model, 1.0) <= plain[2] - SHARE * size * (1 - 1e-9)

@@ -174,3 +174,19 @@ def test_margins_are_rounded_to_the_safe_side(seed):
     doubled = 2 * sum(map(Fraction, proof.lam.tolist())) * Fraction(upper_margin(proof))
     assert Fraction(proof.ceiling) <= doubled**2 <= Fraction(proof.ceiling) * (1 + Fraction(1, 10**12))
     assert network_margin(proof, X, -labels) == 0
+
+
+def test_sums_that_leave_the_floats_confirm_no_leaf():
+    """Gram matrices of infinities and NaN: LAPACK says of NaN that it is definite."""
+    X, y, lam = np.array([[1, 1], [1, -1], [1, 1.5]]) * 1e80, np.array([1.0, 1.0, -1.0]), np.full(3, 1e90)
+    none = np.zeros(3, dtype=np.int8)
+    points = (
+        Point(1, none, np.full(2, 1e-5), np.array([[-1e89, 0, 0]])),
+        Point(-1, none, np.full(1, 1e-5), np.array([[-1e89, 0], [-9e89, 0]])),
+    )
+    signs = [(0, (a, b, 0)) for a in (1, -1) for b in (1, -1)] + [(1, (0, 0, a)) for a in (1, -1)]
+    leaves = tuple(Leaf(place, np.array(each, dtype=np.int8)) for place, each in signs)
+    network = TwoLayer(*(torch.ones(shape, dtype=torch.float64) for shape in ((1, 2), (1,), (1,))))
+    proof = MarginProof(network, False, lam, 1e-3, points, leaves)
+    with np.errstate(all="ignore"):
+        assert unconfirmed(proof, X, y, proof.ceiling, range(6)) == list(range(6))

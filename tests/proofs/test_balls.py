@@ -46,6 +46,23 @@ def test_what_falls_below_the_floats_is_paid_for():
     assert contains(tiny[None] @ tiny[:, None], np.array([[exact(2.0**-600) ** 2]], dtype=object))
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_a_product_of_huge_and_denormal_matrices_pays_for_its_rounding(seed):
+    rng = np.random.default_rng(seed)
+    A, B = rng.normal(size=(2, 4)) * 10.0 ** rng.integers(100, 300), rng.normal(size=(4, 2)) * 1e-309
+    assert contains(ball(A) @ B, exact(A) @ exact(B))
+
+
+def test_numbers_that_are_none_go_through_a_factor_and_prove_nothing():
+    proof, one = definite(ball(np.eye(2))), ball(np.ones(()))
+    for wrong in (np.nan, np.inf):
+        with np.errstate(all="ignore"):
+            floor = proof.floor(ball(np.eye(2)), ball([wrong, 1.0]), one)[0]
+            W, r = proof.spread(ball([[wrong], [1.0]]))
+        assert not floor > -np.inf
+        assert not (lengths(W) + r < np.inf).any()
+
+
 def test_nan_proves_nothing():
     with pytest.raises(Refused), np.errstate(all="ignore"):
         definite(ball(np.full((3, 3), np.nan)))

@@ -5,8 +5,11 @@ import zipfile
 
 import numpy as np
 import pytest
+import torch
 
 from benchmarks.forged import BREAKS, HELPS, accepted, broken, genuine, lie, run
+from proofcheck.__main__ import main
+from proofcheck.proof import NEVER, SPLIT, digest
 
 HUGE = 2**33
 
@@ -162,3 +165,44 @@ def _header(shape):
     stream = io.BytesIO()
     np.lib.format.write_array_header_1_0(stream, {"descr": "<f8", "fortran_order": False, "shape": shape})
     return stream.getvalue()
+
+
+def written(folder, W, b, v, c, x, radius, program):
+    """A proof about one example of the label 1, with no step in it."""
+    network, data = [np.array(W), np.array(b), np.array([v]), np.array([c])], [np.array([x]), np.ones(1)]
+    np.savez(folder / "network.npz", W=W, b=b, v=v, c=c)
+    np.savez(folder / "data.npz", X=data[0], y=data[1])
+    hashes = {name: np.frombuffer(digest(part), np.uint8) for name, part in (("network", network), ("data", data))}
+    claim = {"rows": np.zeros(1, dtype=int), "radii": np.array([radius]), "starts": np.array([0, len(program)])}
+    nothing = {"kinds": np.zeros((0, len(b)), dtype=np.int8), "mu": np.zeros(0)}
+    np.savez(folder / "proof.npz", program=np.array(program), **hashes, **claim, **nothing)
+    return [str(folder / "proof.npz"), "--network", str(folder / "network.npz"), "--data", str(folder / "data.npz")]
+
+
+def test_a_split_of_a_neuron_whose_input_overflows_closes_nothing(tmp_path, capsys):
+    """f = φ(x_2) - ½ flips at a distance of ½; the other neuron's input is 1e400, whose interval is NaN as a float."""
+    claim = [[1e200, 0.0], [0.0, 1.0]], [0.0, 0.0], [0.0, 1.0], -0.5, [1e200, 1.0], 100.0
+    assert main(written(tmp_path, *claim, program=[[SPLIT, 0]])) == 1
+    assert "NOT PROVED" in capsys.readouterr().out
+
+
+def test_without_denormals_nothing_is_proved(tmp_path, capsys):
+    truth = [[1.0]], [0.0], [1.0], 1.0, [0.0], 1.0
+    proof = written(tmp_path, *truth, program=[[NEVER, 0]])
+    assert main(proof) == 0
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush denormals")
+    try:
+        assert main(proof) == 2
+    finally:
+        torch.set_flush_denormal(False)
+    assert "flushed to 0" in capsys.readouterr().err
+
+
+def test_a_file_with_two_networks_is_refused(tmp_path, capsys):
+    proof = written(tmp_path, [[1.0]], [0.0], [1.0], 1.0, [0.0], 1.0, program=[[NEVER, 0]])
+    with np.load(tmp_path / "network.npz") as file:
+        both = {**file, "weight.0": np.eye(1), "bias.0": np.zeros(1)}
+    np.savez(tmp_path / "network.npz", **both)
+    assert main(proof) == 2
+    assert "one network" in capsys.readouterr().err

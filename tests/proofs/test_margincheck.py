@@ -261,3 +261,10 @@ def test_as_many_examples_as_a_search_takes_are_checked(tmp_path):
     y = np.where(np.arange(MOST) % 2, 1.0, -1.0)
     np.savez(tmp_path / "data.npz", X=y[:, None] + 0.1 * rng.random((MOST, 1)), y=y)
     assert len(read_data(tmp_path / "data.npz")[0]) == MOST
+
+
+def test_multipliers_whose_half_is_no_float_are_refused(tmp_path, path):
+    proof, data = roomy()
+    claim = written(proof, data, tmp_path)
+    arrays = {**claim.arrays, "lam": np.full_like(proof.lam, 2.0**-1074)}
+    assert refused(accepted(arrays, claim, path))

@@ -53,7 +53,8 @@ def proven_quotients(margins: Margins) -> Tensor:
     size = (margins.rows.abs() * (h + off)).sum(1) + margins.heights.abs()
     slip = (margins.rows.abs() * off).sum(1) * (1 + gamma(h.shape[1] + 4)) + gamma(h.shape[1] + MORE) * size
     floors = (margins.rows * h).sum(1) + margins.heights - slip * (1 + gamma(4)) - UNDERFLOW * (1 + h.sum())
-    slopes = (margins.rows.norm(dim=1) + SQUARES) * math.prod(margins.chain.norms) * (1 + gamma(h.shape[1] + 4 * MORE))
+    slopes = (margins.rows.norm(dim=1) + SQUARES) * math.prod(margins.chain.norms)
+    slopes = slopes * (1 + gamma(h.shape[1] + len(margins.chain.norms) + 4 * MORE))
     still = ~margins.rows.any(1) | (math.prod(margins.chain.norms) == 0)
     never = ~margins.rows.signbit().any(1) & (margins.heights > TINY)  # h ≥ 0: the margin is no less than its height
     radii = torch.where(still | never, torch.inf, floors / slopes * (1 - 8 * ROUNDOFF))
@@ -126,7 +127,7 @@ def _squared_gradient(
         ceiling = value.abs() + slip + lam * off[place] * (1 + gamma(4)) + gamma(MORE) * size + UNDERFLOW
         total = total + ((ceiling + SQUARES).square() / lam).sum(1)
         most = max(most, ceiling.shape[1])
-    return total * (1 + gamma(most + MORE))
+    return total * (1 + gamma(most + len(z) + MORE))
 
 
 def _first_gradient(margins: Margins, multipliers: Multipliers, point: Point) -> Tensor:

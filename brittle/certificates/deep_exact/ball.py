@@ -7,7 +7,7 @@ import numpy as np
 
 from brittle.certificates.layers import DeepMargins
 from brittle.certificates.neighbourhood import Span
-from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, gamma
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.certificates.scales import Array, Exponents, shifted
 
 
@@ -35,16 +35,17 @@ class Ball:
         """Around the example of `margins`, for ‖δ‖ ≤ radius (in the network's own unit)."""
         mantissa, by = math.frexp(radius)
         W, b, x = (each.numpy() for each in (margins.weights[0], margins.biases[0], margins.x))
-        steep, dim = shifted(W, by - margins.exponent), W.shape[1]
+        closer, dim = by - margins.exponent, W.shape[1]
         a = W @ x + b
         slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + UNDERFLOW * (1 + np.abs(x).sum())
-        range_1 = np.linalg.norm(steep, axis=1) * mantissa * (1 + gamma(dim + 6)) + UNDERFLOW
+        # Squares are taken before anything is brought into the ball's unit, which may be far below that of x.
+        range_1 = shifted((np.linalg.norm(W, axis=1) + SQUARES) * (1 + gamma(dim + 6)), closer) * mantissa + UNDERFLOW
         live = a + (range_1 + slips) * (1 + 8 * ROUNDOFF) > 0
         live[0] |= not live.any()
-        span = Span.of(steep[live])
+        span = Span.of(W[live])
         first = np.zeros((len(W), span.coordinates.shape[1]))
-        first[live] = span.coordinates
-        slips[live] += span.rest * mantissa * (1 + 8 * ROUNDOFF)
+        first[live] = shifted(span.coordinates, closer)
+        slips[live] += shifted((span.rest + SQUARES) * (1 + 8 * ROUNDOFF), closer) * mantissa + UNDERFLOW * (1 + dim)
         later, heights = ([each.numpy() for each in part[1:]] for part in (margins.weights, margins.biases))
         return cls(first, a, slips, range_1, tuple(later), tuple(heights), mantissa, by, span)
 

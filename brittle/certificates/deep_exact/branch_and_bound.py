@@ -25,6 +25,7 @@ from brittle.certificates.deep_exact.leaf import leaf_floor
 from brittle.certificates.deep_exact.newton import Iterate
 from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Branch, Problem, Root
 from brittle.certificates.deep_exact.relaxed_attack import directions, margin_at
+from brittle.certificates.dual_bound import TINY
 from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import DeepMargins
 from brittle.certificates.rounding import ROUNDOFF
@@ -32,6 +33,7 @@ from brittle.certificates.rounding import ROUNDOFF
 SHARED = 4  # iterations before the margin comes in, for all rivals
 PRECISION = 1e-4  # of F, where the iterations end at the latest
 KEPT = 0.999  # of the gap in which flips need not be looked for; the rest pays for rounding
+FARTHEST = 200  # the exponent by which a ball may be smaller than the example: its squares stay far above underflow
 AT_ROOT, IN_TREE = 8, 4  # linear pieces that a relaxed point is followed through
 
 Expired = Callable[[], bool]  # whether time is up
@@ -131,7 +133,7 @@ class Tree:
 
     def _target(self, enclosure: Enclosure) -> Target:
         reach = self.root.ball.stretched(asked(enclosure, self.gap) / 2.0**self.root.ball.exponent)
-        enough = 0.5 * reach**2 * (1 + 4 * ROUNDOFF)
+        enough = max(0.5 * reach**2 * (1 + 4 * ROUNDOFF), TINY)  # attacks may shorten a ball until its square is lost
         return Target(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
 
     def radius_of(self, floor: float, enclosure: Enclosure) -> float:
@@ -158,8 +160,10 @@ def plant(
     expired: Expired,
     nodes: float = math.inf,
 ) -> Tree | None:
-    """The tree before any node; None where intervals leave the floats."""
+    """The tree before any node; None where intervals leave the floats, or squares of the ball might."""
     ball = Ball.of(margins, asked(enclosure, gap))
+    if ball.exponent < margins.exponent - FARTHEST:
+        return None
     known = first_intervals(ball)
     if not all(np.isfinite(each).all() for each in (*known.low, *known.high)):
         return None

@@ -184,7 +184,7 @@ def _price(problem: Problem, m: Multipliers) -> float:
 def _intervals(problem: Problem, proof: _Definite, point: _Point, floor: float, reach: float) -> tuple[Array, Array]:
     """Ends of every z at flips ‖ε‖ ≤ reach: the ellipsoid's shadow, on the graph of the ReLU where it is free."""
     n, p = problem.n, problem.p
-    most, least = reach**2, 2 * floor
+    most, least = reach**2 + UNDERFLOW, 2 * floor
     room = most - least + 16 * ROUNDOFF * (most + abs(least))
     if room <= 0:  # no flip is that short
         return np.ones_like(problem.low), -np.ones_like(problem.low)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from brittle.certificates.deep_exact.ball import Ball
 from brittle.certificates.deep_exact.first_intervals import Intervals
-from brittle.certificates.rounding import UNDERFLOW, gamma
+from brittle.certificates.rounding import SQUARES, UNDERFLOW, gamma
 from brittle.certificates.scales import Array, Exponents, exponents, shifted
 
 Signs = NDArray[np.int8]
@@ -283,7 +283,7 @@ def _forms(root: Root, branch: Branch, rival: int | None) -> tuple[Array, Array,
         H[free, place + np.arange(len(free))] = 1
         place += len(free)
         off[on] += slip[on]
-        size[on] = np.linalg.norm(Z[on, :p], axis=1) * ball.reach + np.abs(Z[on]) @ reach
+        size[on] = (np.linalg.norm(Z[on, :p], axis=1) + SQUARES) * ball.reach + np.abs(Z[on]) @ reach
         size[listed] = np.where(sign[listed] == FREE, np.maximum(high[layer], 0), size[listed])
         W, b = ball.weights[layer], ball.biases[layer]
         if layer + 1 == ball.depth:

@@ -237,7 +237,9 @@ def _below(gram: Gram, y: Array, signs: Signs, ceiling: float) -> bool:
     M.flat[:: len(M) + 1] += diagonal
     trace = float(np.abs(diagonal).sum() + np.abs(G.diagonal()).sum())
     M.flat[:: len(M) + 1] -= (error + gamma(len(M) + 6) * trace + UNDERFLOW) * (1 + gamma(4))
-    return bool(top > 0 and (rest > 0).all() and dpotrf(M, lower=1)[1] == 0)
+    L, info = dpotrf(M, lower=1)
+    positive = info == 0 and bool(np.isfinite(L.trace()))  # LAPACK lets NaN pass for positive
+    return bool(top > 0 and (rest > 0).all() and positive)
 
 
 def confirmed_ceiling(proof: MarginProof, data: Data) -> float:
