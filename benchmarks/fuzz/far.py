@@ -133,6 +133,12 @@ def zeros(parts: Parts, rng: np.random.Generator) -> None:
         parts[name] = parts[name] * (rng.random(parts[name].shape) < 0.6)
 
 
+def unseen(parts: Parts, rng: np.random.Generator) -> None:
+    """A feature that no neuron sees, and which is far larger than everything that they do see."""
+    inputs(parts, rng)
+    parts["W"][:, -1], parts["X"][:, -1] = 0.0, _times(np.array(1.0), rng.integers(-100, 101))
+
+
 CHANGES: tuple[Callable[[Parts, np.random.Generator], None], ...] = (
     everything,
     one_part,
@@ -144,6 +150,7 @@ CHANGES: tuple[Callable[[Parts, np.random.Generator], None], ...] = (
     nearly_repeated,
     denormal,
     zeros,
+    unseen,
 )
 
 
