@@ -55,7 +55,7 @@ class Costs:
         if len(self.widths) == 1:
             pairs = self.widths[0] ** 2
             return 2 * pairs * self.columns / RATE + self.rivals * (0.03 + 6e-10 * pairs * min(self.columns, 333))
-        return 0.03 * len(self.widths) + 1e-4 * sum(self.widths) + 6e-7 * self.operations
+        return 0.012 * len(self.widths) + 4e-5 * sum(self.widths) + 2.5e-7 * self.operations
 
     def branch(self) -> float:
         """One branch of the exact certificate, for one rival of one example."""
