@@ -1,7 +1,7 @@
 """The one error that a user can mend, and the short checks that raise it."""
 
 import math
-from typing import TypeVar
+from typing import SupportsFloat, TypeVar
 
 LONGEST_START, LONGEST_END = 600, 300
 Thing = TypeVar("Thing")
@@ -54,12 +54,22 @@ def require_count(name: str, value: int, least: int = 1) -> None:
 
 
 def require_positive(name: str, value: float) -> None:
-    require(math.isfinite(value) and value > 0, f"{name} is {value!r}; it must be a positive finite number")
+    require(_is_finite(value) and value > 0, f"{name} is {value!r}; it must be a positive finite number")
 
 
 def require_between(name: str, value: float, low: float, high: float) -> None:
-    require(low <= value <= high, f"{name} is {value!r}; it must lie between {low} and {high}")
+    require(_is_finite(value) and low <= value <= high, f"{name} is {value!r}; it must lie between {low} and {high}")
 
 
 def require_not_negative(name: str, value: float) -> None:
-    require(math.isfinite(value) and value >= 0, f"{name} is {value!r}; it must be a finite number of at least 0")
+    require(_is_finite(value) and value >= 0, f"{name} is {value!r}; it must be a finite number of at least 0")
+
+
+def _is_finite(value: object) -> bool:
+    """Whether this is one finite real number. True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, SupportsFloat):
+        return False
+    try:
+        return math.isfinite(value)
+    except (TypeError, ValueError, OverflowError):  # an array of several numbers, or a number beyond the floats
+        return False

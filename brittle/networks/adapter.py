@@ -115,9 +115,13 @@ class Adapter(Network):
         return max(1, min(ROWS_AT_ONCE, WORKING_BYTES // row_bytes))
 
     def logits(self, X: Tensor) -> Tensor:
+        if not len(X):  # many modules fail on no rows
+            return torch.zeros(0 if self.classes == 1 else (0, self.classes), dtype=self.dtype, device=X.device)
         return joined((self._outputs(rows) for rows in torch.split(X, self._rows_at_once)), len(X))
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
+        if not len(X):
+            return torch.zeros_like(X, dtype=self.dtype)
         pairs = zip(*(torch.split(each, self._rows_at_once) for each in (X.detach(), weights)), strict=True)
         return joined((self._gradients(rows, each) for rows, each in pairs), len(X))
 

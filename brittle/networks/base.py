@@ -74,7 +74,8 @@ class Network(ABC):
     @property
     def arrays(self) -> dict[str, Tensor]:
         """Every array of numbers that makes the network, by its name."""
-        return dict(self.module().state_dict())
+        state = self.module().state_dict()  # that of a quantised module also holds types and tuples
+        return {name: value for name, value in state.items() if isinstance(value, Tensor)}
 
     @property
     def description(self) -> dict[str, Any]:

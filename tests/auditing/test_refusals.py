@@ -1,5 +1,6 @@
 """Remedies on bad input: one line each, and the network stays as it was."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -119,3 +120,23 @@ def test_what_cannot_be_afforded_costs_nothing(remedy, subject):
     with pytest.raises(InputError, match=r"the budget affords training on .* examples: too few to say anything"):
         remedy.examples(patient, Budget(1e-6))
     assert budget.spent == 0
+
+
+@pytest.mark.parametrize("budget", ["60", math.nan, math.inf, -1, 0, True, None])
+def test_a_budget_that_is_no_amount_of_work(budget, subject):
+    with pytest.raises(InputError, match=f"budget is {budget!r}; it must be a positive finite number"):
+        bt.audit(*subject, budget=budget)
+
+
+def test_arrays_that_are_not_numbers_cost_nothing(subject):
+    """A quantised module keeps types and tuples beside its weights."""
+
+    class Packed(nn.Linear):
+        def get_extra_state(self):
+            return torch.qint8, (1, 2)
+
+        def set_extra_state(self, state):
+            pass
+
+    module = nn.Sequential(nn.Linear(4, 6), nn.GELU(), Packed(6, 1))
+    assert bt.auditing.planned(module, *(subject[1].X, subject[1].y), budget=1.0).examples >= 6

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from brittle.attacks import MinimumNorm
+from brittle.attacks import PGD, GradientStep, MinimumNorm, Ray
 from brittle.common.errors import InputError
 from brittle.networks import Adapter, Deep, Folded, PyTorch, TwoLayer, as_network
 from brittle.settings import Data
@@ -156,6 +156,35 @@ def test_a_pair_of_classes_is_a_sign_network(kind, rng):
             network.pair(*bad)
     with pytest.raises(InputError, match="one output"):
         pair.pair(0, 1)
+
+
+class Viewed(nn.Module):
+    """Fails on no rows, as many modules do: nothing tells how long each of them is."""
+
+    def __init__(self, outputs):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 6), nn.Linear(6, outputs)
+
+    def forward(self, X):
+        return self.last(functional.gelu(self.first(X)).view(X.size(0), -1))
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_no_rows_have_no_outputs_and_no_gradients(outputs):
+    network, none = as_network(Viewed(outputs)), torch.zeros(0, 4)
+    y = torch.zeros(0, dtype=torch.int64) if outputs > 1 else torch.zeros(0)
+    assert network.logits(none).shape == ((0, 3) if outputs > 1 else (0,))
+    assert network.margin_gradients(none, y).shape == (0, 4)
+    assert network.margins(none, y).shape == (0,)
+
+
+@pytest.mark.parametrize("attack", [GradientStep(), MinimumNorm(), PGD(), Ray()], ids=lambda each: each.name)
+def test_attacks_where_every_example_is_misclassified(attack):
+    """No ray is left to follow then."""
+    module, X = Viewed(3), torch.randn(5, 4)
+    found = attack.run(module, (X, (module(X).argmax(1) + 1) % 3))
+    assert found.success.all()
+    assert not found.norms.any()
 
 
 def test_a_constant_module_has_no_gradient():

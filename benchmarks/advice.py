@@ -1,6 +1,6 @@
 """Does the advice change with the budget? The same network and seed, audited for less and for more work.
 
-    python -m benchmarks.budgets [--budgets 10 20 60]
+    python -m benchmarks.advice [--budgets 10 20 60]
 
 Two networks on digits 3 and 8: the demo's, and one of width 100 on 1000 of MNIST's.
 """
