@@ -55,6 +55,7 @@ def few() -> Instance:
 
 ASSUMPTION = {
     "relative deviation of ‖μ‖ from √d": lambda: changed(dim=575),
+    "positive noise σ": lambda: changed(noise=0.0),
     "noise σ": lambda: noisy(1.1),
     "clusters of the rarer label": lambda: changed(mean_labels=torch.ones(2).double()),
     "clusters": crowded,

@@ -166,7 +166,8 @@ VARDI_SUPPOSES = {
     **alike("4.1 C4.1 C.1 C.2 C.3 C.4 C.6 C.7 C.8 5.2-2 5.2-3", KKT),
 }
 
-ASSUMPTION = [SPHERE, 1, least(1), (D - Delta + 1) / (10 * (P + Delta + 1))]
+NOISELESS = [SPHERE, 1, least(1), (D - Delta + 1) / (10 * (P + Delta + 1))]
+ASSUMPTION = [SPHERE, ABOVE_0, *NOISELESS[1:]]
 ENOUGH, ONE = least(k * log(D) ** 2), least(1)
 PROBABLE = [  # ε = 1e-6, δ = 1e-3; e^(d/32) is beyond what a double holds: infinite
     D ** (log(D) - 1) / 3,
@@ -181,7 +182,7 @@ FREI_SUPPOSES = {
     "P1-P6": [*ASSUMPTION, ENOUGH],
     **alike("3.1 4.2", [*ASSUMPTION, ENOUGH, *PROBABLE, ON_MARGIN]),
     "4.2-approximate": [*CHAIN, ABOVE_0, -math.ulp(0.0)],
-    "limit": [*ASSUMPTION, 1e-9 * sqrt(D), ON_MARGIN],
+    "limit": [*NOISELESS, 1e-9 * sqrt(D), ON_MARGIN],
     **alike("A.1 A.2 A.3 A.4", [ABOVE_0]),
     **alike("A.5 A.6", [*ASSUMPTION, P2, P3]),
     **alike("A.7 A.13 D.1", [*ASSUMPTION, P1, P3]),

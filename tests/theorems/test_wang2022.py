@@ -136,6 +136,19 @@ def broad(instance: Instance) -> Instance:
     return with_network(instance, W=network.W - start.W + shift, start=replace(start, W=shift, start=None))
 
 
+def all_positive(instance: Instance) -> Instance:
+    return with_network(instance, v=instance.two_layer.v.abs())
+
+
+def with_equal_rows(instance: Instance) -> Instance:
+    """Every neuron starts at the same vector, of the length that they have in the mean."""
+    network = instance.two_layer
+    start = network if network.start is None else network.start
+    row = start.W[:1] * math.sqrt(start.dim) / start.W[:1].norm()
+    equal = row.expand_as(start.W).clone()
+    return with_network(instance, W=network.W - start.W + equal, start=replace(start, W=equal, start=None))
+
+
 def away(instance: Instance) -> Instance:
     W = instance.two_layer.W.clone()
     W[0, 0] += 20.0 / math.sqrt(len(W))
@@ -151,6 +164,8 @@ ON_BALL = [
     (biased, "largest bias"),
     (uneven, "deviation of the output weights from 1/√m"),
     (broad, "variance of the start, in standard errors from 1"),
+    (all_positive, "sum of the output weights' signs, in standard deviations"),
+    (with_equal_rows, "‖Σ w_s(0)‖² over md"),
     (away, "distance from the start times √m"),
 ]
 IN_BALL = [

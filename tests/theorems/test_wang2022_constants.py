@@ -38,7 +38,13 @@ CHOSEN = [sqrt(k / m) * (sqrt(d) + sqrt(k) + sqrt(2 * (k * log(e * m / k) + log(
 UNIFORM = 4 * sqrt(T) * ((4 * R * sqrt(log(d))) ** 0.25 + sqrt(T / m)) + C0 + sum(CHOSEN)
 UNSTABLE = C0 * sqrt(m) + sqrt(m * log(1 / g) / 2)
 
-IN_BALL = [1e-9, least(1), 0, 1e-9, 6, C0]  # unit x, start, biases, output weights, law of the start, distance
+
+def in_ball(d: int) -> list[float]:
+    """Unit x, known start, biases, size and signs of the output weights, two of the law of the start, distance."""
+    return [1e-9, least(1), 0, 1e-9, 6, 6, 1 + 2 * sqrt(18 / d) + 36 / d, C0]
+
+
+IN_BALL = in_ball(d)
 UNIT, ABOVE_0 = 1e-9, least(1e-300)
 LONG = [*IN_BALL, least(25 * log(8 / g)), least(log(8 * m / g)), 0.5]
 FIXED = [*IN_BALL, R * sqrt(2 * log(d)), least(log(m / g) * log(1 / g))]
@@ -73,7 +79,7 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
     (wang.PrintedUnstable(**BALL, draws=2), [0.5], [g]),
     (
         wang.PrintedQuarterRoot(dim=20, width=30, radius=C0, gamma=g, constant=3.0, draws=1),
-        [*IN_BALL, least(3 * log(4 / g)), least(3 * log(8 * 30 / g) / 30)],
+        [*in_ball(20), least(3 * log(4 / g)), least(3 * log(8 * 30 / g) / 30)],
         [g],
     ),
     (wang.OneStepWithoutConstants(dim=30, width=50), [ABOVE_0, ABOVE_0, 1 - 1e-9], [-1.0, 0.0]),
@@ -89,7 +95,7 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
     (wang.SoundMoments(), [least(2)], [1]),
     (wang.PrintedChiSquare(gamma=1e-4), [least(1), 1], [1e-4]),
     (wang.SoundChiSquare(gamma=1e-4), [least(1), 1, least(log(2e4))], [1e-4]),
-    (wang.SmallChange(dims=(4, 5, 6), radius=C0), [*IN_BALL, least(6**2.4)], []),
+    (wang.SmallChange(dims=(4, 5, 6), radius=C0), [*in_ball(6), least(6**2.4)], []),
 ]
 IDS = [theorem.id for theorem, _, _ in TABLE]
 

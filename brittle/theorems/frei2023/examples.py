@@ -134,7 +134,7 @@ class NoNoise(AtKKTPoint, id="frei2023/limit"):
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         groups = ClusterGroups(instance.data)
-        yield from assumption(groups)
+        yield from assumption(groups, noiseless=True)
         deviation = float(torch.linalg.vector_norm(groups.noises, dim=1).max())
         yield at_most("largest ‖x - μ‖", deviation, 1e-9 * math.sqrt(instance.data.dim))
 

@@ -145,9 +145,11 @@ class ClusterGroups(Groups):
         return torch.zeros(len(self), dtype=values.dtype).index_add(0, self.cluster, values)
 
 
-def assumption(groups: ClusterGroups) -> Iterator[Comparison]:
-    """Assumption 2.2 and that both labels occur; σ > 0 is nowhere used."""
+def assumption(groups: ClusterGroups, *, noiseless: bool = False) -> Iterator[Comparison]:
+    """Assumption 2.2 and that both labels occur; the limit σ -> 0 is the only statement that is `noiseless`."""
     yield at_most("relative deviation of ‖μ‖ from √d", groups.radius_error, RADIUS_TOLERANCE)
+    if not noiseless:
+        yield at_least("positive noise σ", groups.noise, math.ulp(0.0))
     yield at_most("noise σ", groups.noise, 1)
     yield at_least("clusters of the rarer label", groups.rarer, 1)
     yield at_most("clusters", len(groups), groups.constants.limit)

@@ -55,6 +55,11 @@ Property = Callable[[ClusterGroups], Iterator[Comparison]]
 PROPERTIES: tuple[Property, ...] = (p1, p2, p3, p4, p5, p6)
 
 
+def is_ordinary(groups: ClusterGroups) -> bool:
+    """Whether the training set has P1-P6: all that Theorems 3.1 and 4.2 use of its law."""
+    return all(each.holds for check in PROPERTIES for each in check(groups))
+
+
 def count_strange_sets(draws: int, groups: ClusterGroups, rng: Generator) -> int:
     """How many of so many training sets with these means and sizes lack one of P1-P6; orthogonal means only."""
     n, d, k, sigma, delta = len(groups.data), groups.dim, len(groups), groups.noise, groups.constants.spread

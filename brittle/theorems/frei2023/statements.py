@@ -13,6 +13,7 @@ from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at
 from brittle.theorems.frei2023.claims import FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
 from brittle.theorems.frei2023.instances import cluster_instance, robust_network
+from brittle.theorems.frei2023.properties import is_ordinary
 from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint, other_distances, other_measures, other_promises, others
@@ -68,18 +69,20 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
 
 @dataclass(frozen=True)
 class Generalises(KKTClaim, id="frei2023/3.1"):
-    """Theorem A.1 says it explicitly: error ≤ 4n d^{-ln(d)/2} with the probability of P1-P6.
+    """Theorem A.1 says it explicitly: error ≤ 4n d^{-ln(d)/2} with the probability of P1-P6, and for certain where the
+    training set has these.
 
     Errors as rare as that are never counted. What is compared is an upper bound on the error, from a certified radius
-    round every mean; where it is too coarse, the lower end of the 99 % interval of the counted errors can only refute.
+    round every mean, unless the lower end of the 99 % interval of the counted errors is larger than what is promised.
     The condition on 1/δ follows from the one on the inner products for every d ≥ 1.
     """
 
     claim: ClassVar = "every KKT point errs on a fresh example with probability ≤ ε, and ≤ 4n d^{-ln(d)/2}"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        rates = self._rates(ClusterGroups(instance.data).constants)
-        return [promise_at_most(name, rate) for name, rate in rates.items()]
+        groups = ClusterGroups(instance.data)
+        certain = is_ordinary(groups)
+        return [promise_at_most(name, rate, certain=certain) for name, rate in self._rates(groups.constants).items()]
 
     def witness(self, instance: Instance) -> Witness:
         unseen, groups = fresh(instance), ClusterGroups(instance.data)
@@ -165,12 +168,13 @@ class NotRobust(KKTClaim, id="frei2023/4.2"):
         return super().probability(instance) - len(fresh(instance)) * ClusterGroups(instance.data).constants.strange
 
     def bound(self, instance: Instance) -> list[Promise]:
-        numbers = ClusterGroups(instance.data).constants
+        groups = ClusterGroups(instance.data)
+        numbers = groups.constants
         return [
             promise_at_most(LONGEST, numbers.longest, certain=True),
             promise_at_most(LARGEST_MARGIN, -instance.smallest_margin),
             *other_promises(instance),
-            promise_at_most(NOT_FLIPPED, numbers.strange),
+            promise_at_most(NOT_FLIPPED, numbers.strange, certain=is_ordinary(groups)),
         ]
 
     def witness(self, instance: Instance) -> Witness:

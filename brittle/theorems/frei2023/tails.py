@@ -27,8 +27,9 @@ def largest_wrong_share(network: TwoLayer, centres: Tensor, labels: Tensor, nois
 
 
 def judged_share(counted: int, trials: int, at_most: float, allowed: float) -> float:
-    """The upper bound where it suffices, the lower end of the counted interval where that is too much; else NaN."""
-    if at_most <= allowed:
-        return at_most
+    """The lower end of the counted interval where it exceeds what is allowed, whatever the upper bound says; else the
+    upper bound where it suffices; else NaN."""
     low, _ = clopper_pearson(counted, trials)
-    return low if low > allowed else float("nan")
+    if low > allowed:
+        return low
+    return at_most if at_most <= allowed else float("nan")

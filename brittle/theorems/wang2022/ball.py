@@ -18,6 +18,7 @@ from brittle.training import Logistic, Steps
 from brittle.training.lazy import Lazy as LazyTraining
 
 EXACTLY = 1e-9
+UNLIKELY = 18.0  # P[χ²_d ≥ d + 2√(td) + 2t] ≤ e^-t, and a normal variable passes 6 with a chance of 2·10^-9
 KNOWN_START = "starts that are known"
 APPLIES = "unit examples; a two-layer network in the lazy ball round its start (wang2022 2.1)"
 DRAWS_AT_ONCE = 2**21  # inputs held by a Monte Carlo run
@@ -91,7 +92,10 @@ class Ball:
 
 
 def about_ball(ball: Ball) -> Iterator[Comparison]:
-    """Unit examples, a known start of the stated law, and weights inside the ball."""
+    """Unit examples, a known start of the stated law with signs of even chances, and weights inside the ball.
+
+    The law is looked at in three numbers that pass their limits with a chance of e^-18 or less.
+    """
     lengths = ball.instance.data.X.norm(dim=1)
     yield at_most("deviation of ‖x‖ from 1", float((lengths - 1).abs().max()), EXACTLY)
     network, count = ball.network, ball.start.W.numel()
@@ -99,8 +103,12 @@ def about_ball(ball: Ball) -> Iterator[Comparison]:
     yield at_most("largest bias", float(torch.cat([network.b, network.c[None]]).abs().max()), 0)
     output = (network.v.abs() * math.sqrt(ball.width) - 1).abs().max()
     yield at_most("deviation of the output weights from 1/√m", float(output), EXACTLY)
+    uneven = abs(float(network.v.sign().sum())) / math.sqrt(ball.width)
+    yield at_most("sum of the output weights' signs, in standard deviations", uneven, 6)
     errors = abs(float(ball.start.W.square().mean()) - 1) * math.sqrt(count / 2)
     yield at_most("variance of the start, in standard errors from 1", errors, 6)
+    alike = float(ball.start.W.sum(0).square().sum()) / count
+    yield at_most("‖Σ w_s(0)‖² over md", alike, 1 + 2 * math.sqrt(UNLIKELY / ball.dim) + 2 * UNLIKELY / ball.dim)
     yield at_most("distance from the start times √m", ball.moved, ball.radius, tolerance=EXACTLY)
 
 
