@@ -1,1 +1,1 @@
-"""Differential fuzzing of the readers: generated models must be read as the function that they compute, or be refused."""
+"""Differential fuzzing of the readers: a generated model is read as the function that it computes, or refused."""
