@@ -97,6 +97,10 @@ chain = (2 * (P + Delta + 1) + 3 * (3 * D + Delta + 1) * (1 - 2 * Share) / ((1 -
     D - Delta - cut
 )
 Length = chain * sqrt(k * D + k * cut)
+most = (D + Delta + 1) / ((1 - 2 * Share) * (D - Delta + 1)) + Share / (1 - 2 * Share)
+rise = C * k * (1 - Share / (1 - 2 * Share)) / NORMS
+flips = (most + (2 * Delta + P + 1) * rise) / (most * room / (D + Delta + 1) + room * rise) * sqrt(k * D + k**2 * P)
+nearest = sqrt((D - P) / 2) - 2 * sigma * sqrt(2 * D)
 P1, P2, P3 = sigma * sqrt(2 * D), sigma**2 * sqrt(2 * D) * log(D), sigma * sqrt(D) * log(D)
 P4, P5, P6 = P + Delta, (least(D - Delta), 3 * D + Delta), least(1)
 
@@ -130,7 +134,7 @@ FREI = {
     "D.7": [-1],
     "D.8": [-1],
     "D.9": [(Eta1 + Eta2) * sqrt(k * D + k**2 * P), Length],
-    "1-NN": [least(sqrt((D - P) / 2) - 2 * sigma * sqrt(2 * D)), 1],
+    "1-NN": [least(nearest), flips],
     "linear": [
         least((9 * D - 1) / (10 * D)),
         (D + k * P + k * sigma * sqrt(D) * log(D)) / D,
@@ -192,7 +196,7 @@ FREI_SUPPOSES = {
     **alike("D.3 D.6", [*ASSUMPTION, P2, P3, ONE, ON_MARGIN]),
     "D.4": [*ASSUMPTION, P3, ON_MARGIN],
     **alike("D.7 D.8 rate", [*CHAIN, ON_MARGIN]),
-    "1-NN": [*ASSUMPTION, P1, P1, ON_MARGIN],
+    "1-NN": [*ASSUMPTION, P1, P2, P3, P4, *P5, P6, P1, 0, nearest, ON_MARGIN],
     "linear": [*ASSUMPTION, P3],
     **alike("anisotropic sub-Gaussian", [*ASSUMPTION, P1, P2, P3, P4, *P5, P6, ONE, ON_MARGIN]),
     "more-noise": [SPHERE, ONE, 1 / 3, ABOVE_0, P6, P4, least(D - Delta), NORMS - 1, ONE, ON_MARGIN],

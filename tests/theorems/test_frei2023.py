@@ -25,11 +25,11 @@ from brittle.theorems.frei2023.concentration import (
 )
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, fresh, largest_clusters
-from brittle.theorems.frei2023.instances import cluster_data
+from brittle.theorems.frei2023.instances import cluster_data, robust_network
 from brittle.theorems.frei2023.lemmas import FreshOnesAreOrdinary
 from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
 from brittle.theorems.frei2023.properties import count_strange_sets
-from brittle.theorems.frei2023.remarks import NearestNeighbourIsRobust, neighbour_radii
+from brittle.theorems.frei2023.remarks import NearestNeighbourIsRobust, flipping_step, neighbour_radii
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
 from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
 from brittle.theorems.pattern import RADIUS
@@ -383,5 +383,27 @@ def test_one_wrong_label_breaks_the_nearest_neighbour_rule():
     y[0] = -y[0]
     instance = Instance(replace(known().data, y=y), known().network)
     verdict = check_instance(NearestNeighbourIsRobust(), instance, beyond=True)
-    assert verdict.failed == ["distance from a KKT point"]
+    assert "distance from a KKT point" in verdict.failed
     assert not verdict.beyond[0].holds
+
+
+def test_with_two_clusters_nothing_is_promised_of_the_nearest_neighbour():
+    """They flip at √(d/2), which is the radius of the rule: no derivation can promise that it is less."""
+    verdict = check_instance(NearestNeighbourIsRobust(), known(), beyond=True)
+    assert verdict.failed == ["step that flips by the proof"]
+    assert verdict.measured["that step over that radius"] > 1
+
+
+@given(st.integers(3, 40), st.floats(0.1, 0.5))
+def test_the_step_that_flips_tends_to_what_the_clusters_ratio_says(clusters, balance):
+    """√(kd)/(ck+1) for σ -> 0, d -> ∞ and orthogonal means."""
+    far = ClusterConstants(10**15, clusters, 0.0, balance, noise=0.0)
+    assert flipping_step(far) == pytest.approx(math.sqrt(clusters * 1e15) / (balance * clusters + 1), rel=1e-9)
+
+
+def test_a_robust_network_needs_a_longer_step_than_is_promised_of_kkt_points(rng):
+    theorem = NearestNeighbourIsRobust()
+    data = cluster_data(theorem.dim, theorem.clusters, theorem.noise, rng, test=20)
+    verdict = check_instance(theorem, Instance(data, robust_network(data)), beyond=True)
+    assert verdict.failed == ["distance from a KKT point"]
+    assert [each.holds for each in verdict.beyond] == [True, False]
