@@ -56,7 +56,9 @@ class Graph:
 class Builder:
     """Collects the steps of a file; an operation outside the vocabulary is refused by name.
 
-    Operations in place are read as the plain ones. What they overwrote, under any of its names, cannot be used again.
+    Operations in place are read as the plain ones: the name that was overwritten stands for the result from then on.
+    The other names of that memory cannot be used again, also not as the output. A program that overwrites a constant
+    changes its own state from call to call, and is refused.
     """
 
     path: str | Path
@@ -66,6 +68,9 @@ class Builder:
     steps: list[Step] = field(default_factory=list)
     _memory: dict[str, int] = field(default_factory=dict)
     _spent: set[int] = field(default_factory=set)
+    _state: set[int] = field(default_factory=set)  # the memory of the file's constants
+    _now: dict[str, str] = field(default_factory=dict)  # what a name stands for that was overwritten
+    _lengths: set[str] = field(default_factory=set)
     _places: Iterator[int] = field(default_factory=itertools.count)
 
     def __post_init__(self) -> None:
@@ -83,22 +88,31 @@ class Builder:
         name = ALIASES.get(plain, plain)
         known = name in OPERATIONS
         require(known, f"{self.path}: uses the operation '{operation[:100]}', which is not read; {WAY_OUT}")
-        bound = self._bound(operation, OPERATIONS[name], arguments, options)
+        bound = self._bound(operation, OPERATIONS[name], self._current(arguments), self._current(options))
         name, bound = self._row_wise(name, bound)
         step = Step(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
         fresh = step.output not in self._known
         require(fresh, f"{self.path}: the value '{step.output[:100]}' is computed twice")
-        self._remember(step, in_place=plain != operation)
+        self._remember(operation, step)
         self._known.add(step.output)
+        if name == "size":
+            self._lengths.add(step.output)
         if name in VIEWS and all(each in self.constants for each in step.inputs()):
             self.constants[step.output] = self._viewed(step)
         else:
             self.steps.append(step)
         return Value(step.output)
 
+    def is_length(self, value: Value) -> bool:
+        """Whether it is the length of an axis, and so a whole number."""
+        return value.name in self._lengths
+
     def finished(self, output: str, shape: tuple[int, ...] = ()) -> Graph:
+        output = self._latest(output)
         known = output in self._known
         require(known, f"{self.path}: the graph does not end in the output '{output[:100]}'")
+        spent = self._memory.get(output, -1) in self._spent
+        require(not spent, f"{self.path}: returns what was overwritten in place under another name; {WAY_OUT}")
         steps = _needed(self.steps, output)
         used = {name for step in steps for name in step.inputs()}
         constants = {name: value for name, value in self.constants.items() if name in used}
@@ -144,13 +158,37 @@ class Builder:
         fixed = lengths[0] in (-1, self.rows) and all(isinstance(each, int) for each in lengths)
         return ("reshape_rows", {"self": bound["self"], "shape": list(lengths[1:])}) if fixed else (name, bound)
 
-    def _remember(self, step: Step, in_place: bool) -> None:
+    def _current(self, argument: Any) -> Any:
+        """Arguments with what their names stand for by now."""
+        if isinstance(argument, dict):
+            return {name: self._current(each) for name, each in argument.items()}
+        if isinstance(argument, list | tuple):
+            return [self._current(each) for each in argument]
+        return Value(self._latest(argument.name)) if isinstance(argument, Value) else argument
+
+    def _latest(self, name: str) -> str:
+        """What a name stands for by now, however often it was overwritten."""
+        latest = name
+        while latest in self._now:
+            latest = self._now[latest]
+        while name != latest:  # the next one finds it in one step
+            following = self._now[name]
+            self._now[name] = latest
+            name = following
+        return latest
+
+    def _remember(self, operation: str, step: Step) -> None:
         """Views share the memory of what they look at."""
         first = next(step.inputs(), "")
         mine = self._memory.setdefault(first, next(self._places))
-        if in_place:
+        if first in self.constants:
+            self._state.add(mine)
+        if operation.endswith("_"):
+            own = mine in self._state
+            require(not own, f"{self.path}: '{operation}' overwrites one of its own constants in place; {WAY_OUT}")
             self._spent.add(mine)
-        shared = step.operation in VIEWS and not in_place
+            self._now[first] = step.output
+        shared = step.operation in VIEWS and not operation.endswith("_")
         self._memory[step.output] = mine if shared else next(self._places)
 
 

@@ -17,7 +17,7 @@ from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, archive_content
 from brittle.networks.graph import WAY_OUT, Builder, Graph, Value
-from brittle.networks.script_values import FOLDED, Unknown, folded
+from brittle.networks.script_values import FOLDED, Unknown, folded, whole
 
 LONGEST_LINE = 20_000
 
@@ -197,8 +197,10 @@ class _Reader:
             raise InputError(f"{self.path}: its code raises an error on every input")
         values = [self.value(each, local) for each in arguments]
         named = {each.arg: self.value(each.value, local) for each in options if each.arg}
-        if path in ("int", "ops.prim.NumToTensor") and len(values) == 1:
-            return values[0]
+        if path in ("int", "ops.prim.NumToTensor") and len(values) == 1 and not named:
+            (value,) = values
+            length = isinstance(value, Unknown) or (isinstance(value, Value) and self.builder.is_length(value))
+            return value if length or path != "int" else whole(value)
         if path and path.startswith("torch.") and "torch" not in local:
             return self.operation(path.removeprefix("torch."), values, named)
         if path and path.startswith("ops."):
@@ -220,7 +222,7 @@ class _Reader:
             return len(values[0]) if measurable else Unknown()
         tensors = any(isinstance(each, Value) for each in values)
         if name in FOLDED and (name.startswith("__") or not tensors):
-            return folded(name, values)
+            return folded(name, values, named)
         if any(isinstance(each, Unknown | Record) for each in (*values, *named.values())):
             raise self.refuse(f"the operation '{name}' on something that depends on the input")
         return self.builder.add(name, *values, **named)

@@ -16,15 +16,17 @@ FOLDED: dict[str, Callable[..., Any]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
     "add": operator.add, "sub": operator.sub, "mul": operator.mul,
 }  # fmt: skip
+IDENTITIES = ("__is__", "__isnot__")  # asked of anything beside None
 
 
-def folded(name: str, values: list[Any]) -> Any:
+def folded(name: str, values: list[Any], named: dict[str, Any]) -> Any:
     """The result on known numbers; unknown where one of them is."""
+    if named not in ({}, {"alpha": 1}):  # 1 is what the tracer writes down
+        raise InputError(f"the operation '{name}' on numbers has other arguments here ({', '.join(named)[:100]})")
     if any(isinstance(each, Unknown) for each in values):
         return Unknown()
-    plain = all(each is None or isinstance(each, bool | int | float | str) for each in values)
-    if not plain and not name.startswith("__"):
-        raise InputError(f"the operation '{name}' on lists is not read")
+    if not all(map(_is_plain, values)) and not (name in IDENTITIES and any(each is None for each in values)):
+        raise InputError(f"the operation '{name}' on lists or tensors is not read")
     try:
         result = FOLDED[name](*values)
     except (TypeError, OverflowError) as error:
@@ -32,3 +34,16 @@ def folded(name: str, values: list[Any]) -> Any:
     if isinstance(result, str) or (isinstance(result, int) and abs(result) >= 2**63):
         raise InputError(f"the operation '{name}' gives more than a number of 64 bits")
     return result
+
+
+def whole(value: Any) -> int:
+    """`int(value)` of a known number: the digits after the point are cut off."""
+    if not isinstance(value, bool | int | float):
+        raise InputError("'int' of something that is no known number is not read")
+    if not -(2.0**63) <= value < 2.0**63:  # neither NaN nor infinity
+        raise InputError(f"'int' of {value} gives more than a number of 64 bits")
+    return int(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
