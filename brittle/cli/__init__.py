@@ -1,8 +1,10 @@
 """The command line: parse, call, print. One file per command; a file is loaded only when its command is used."""
 
+import os
 import re
 import signal
 import sys
+import traceback
 from importlib import import_module
 from itertools import pairwise
 from typing import Any
@@ -10,11 +12,13 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from brittle.cli.console import OutputClosed, complain, output, prepare_streams
+from brittle.cli.console import OutputClosed, complain, describe_error, output, prepare_streams
 from brittle.cli.sections import write_groups
 from brittle.common import interrupts
 from brittle.common.errors import InputError
 
+FAILED = 70  # the exit code of an error in brittle itself: EX_SOFTWARE of sysexits.h
+DEBUG = "BRITTLE_DEBUG"
 COMMANDS = {
     "audit": "Say why a network is not robust, exactly how far it holds, and what helps.",
     "explore": "Explore points, the papers and an audit in the browser.",
@@ -67,7 +71,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Why is this ReLU network not robust, how non-robust is it exactly, and what would help?",
-    epilog="Exit codes: 0 done, 1 a checked claim does not hold, 2 bad input.",
+    epilog="Exit codes: 0 done, 1 a checked claim does not hold, 2 bad input, 70 an error in brittle itself "
+    f"({DEBUG}=1 shows its traceback).",
 )
 
 
@@ -97,7 +102,10 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; every mistake of the user's ends in one line and exit code 2."""
+    """Run one command and return its exit code.
+
+    A mistake of the user's ends in one line and exit code 2, an error that was not foreseen in one line and 70.
+    """
     arguments = sys.argv[1:] if arguments is None else arguments
     prepare_streams()
     try:
@@ -114,6 +122,12 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + signal.SIGINT
     except OutputClosed:
         return 128 + signal.SIGPIPE
+    except Exception as error:
+        if os.environ.get(DEBUG):
+            traceback.print_exception(error)
+        hint = "" if os.environ.get(DEBUG) else f"; {DEBUG}=1 shows where"
+        complain(f"an error in brittle itself{hint}: {describe_error(error)}")
+        return FAILED
 
 
 def _with_value(message: str, arguments: list[str]) -> str:

@@ -148,14 +148,13 @@ def run(
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
     asked = Asked(proof, None if last is None else last.path, None if data is None or test else data.path)
-    proved = _proof(audits[-1], subjects[-1], asked, test)
     failure = outcome.failure(fail_below, judge)
     deliver(
+        lambda: emit(outcome.content, json, outcome.table),
+        lambda: outcome.write_summary(summary, failure),
+        lambda: asked.write(_proof(audits[-1], subjects[-1], asked, test)),
         lambda: outcome.write_page(report),
         lambda: outcome.write_pictures(pictures),
-        lambda: outcome.write_summary(summary, failure),
-        lambda: asked.write(proved),
-        lambda: emit(outcome.content, json, outcome.table),
     )
     if failure is not None:
         say(failure)

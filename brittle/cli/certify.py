@@ -17,6 +17,7 @@ from brittle.common.errors import require, require_count
 
 if TYPE_CHECKING:
     from brittle.certificates import Bounds, Certificate
+    from brittle.proving import Proof
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -70,20 +71,23 @@ def certify(
         say(f"nothing is proved of {count} examples: {reason}")
     asked = Asked(proof, network_file.path, None if test else data_file.path)
     boxed = bounds if isinstance(method, Dual) and method.boxed else None
-    proved = asked.proof(network, data, found.lower, found.flips, boxed, getattr(method, "seconds", 60.0))
+
+    def proved() -> "Proof | None":
+        return asked.proof(network, data, found.lower, found.flips, boxed, getattr(method, "seconds", 60.0))
+
     summary = _summary(found)
     content = {**summary, **found.to_json(), "seed": seed}
     deliver(
-        lambda: _draw(found, plot),
-        lambda: asked.write(proved),
         lambda: emit(content, json_file, fields_table(summary)),
+        lambda: asked.write(proved()),
+        lambda: _draw(found, plot),
     )
 
 
 def _draw(found: "Bounds", plot: Path | None) -> None:
-    from brittle.report.sandwich import draw_sandwich
-
     if plot is not None:
+        from brittle.report.sandwich import draw_sandwich
+
         draw_sandwich(found, plot)
         say(f"wrote {plot}")
 

@@ -10,16 +10,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 
 from brittle.common import progress
-from brittle.common.errors import InputError
+from brittle.common.errors import InputError, one_line, printable
 from brittle.common.files import write_json
 from brittle.common.notes import LOGGER
+from brittle.common.plugins import told
 from brittle.common.result import jsonable, short
 
+LONGEST_WORD = 200  # characters of a value or a path that an error shows whole
 PATIENCE = 2.0  # seconds without a sign of life that nobody minds
 
 
@@ -63,14 +66,20 @@ def _discard_output() -> None:
 
 
 def complain(message: str) -> None:
-    """One line on standard error."""
-    say(f"brittle: {' '.join(message.split())}")
+    """Print one line of moderate length on standard error."""
+    words = (word if len(word) <= LONGEST_WORD else f"{word[:80]}...{word[-40:]}" for word in message.split())
+    say(f"brittle: {one_line(' '.join(words))}")
+
+
+def describe_error(error: Exception) -> str:
+    """Return what the user is told of an error: bad input explains itself, another error is named by its type too."""
+    return str(error) if isinstance(error, InputError) else told(error)
 
 
 def say(message: str) -> None:
     """A remark beside the result: where something was written, what was skipped. No reason to fail."""
     with suppress(OSError):
-        print(message, file=sys.stderr)
+        print(printable(message), file=sys.stderr)
 
 
 class _Remarks(logging.Handler):
@@ -94,16 +103,36 @@ def emit(result: Mapping[str, Any], json_file: str | None, table: Table | Group 
     deliver(lambda: _write_json(json_file, content), lambda: _show(shown))
 
 
-def deliver(*outputs: Callable[[], None]) -> None:
-    """Every one, then the first failure: a full disk costs nothing that can be printed, a closed pipe no file."""
-    failures: list[InputError | OutputClosed] = []
-    for each in outputs:
+class Deliveries:
+    """Outputs that do not depend on each other: what goes wrong in one is raised after the others, in `finish`."""
+
+    def __init__(self) -> None:
+        self.failures: list[Exception] = []
+
+    def __call__(self, output: Callable[[], None]) -> None:
         try:
-            each()
-        except (InputError, OutputClosed) as failure:
-            failures.append(failure)
-    if failures:
-        raise failures[0]
+            output()
+        except Exception as failure:  # of a page, perhaps, which must not cost the numbers
+            self.failures.append(failure)
+
+    def finish(self) -> None:
+        """Raise the first failure; the others are mentioned."""
+        for each in self.failures[1:]:
+            if not isinstance(each, OutputClosed):
+                complain(describe_error(each))
+        if self.failures:
+            raise self.failures[0]
+
+
+def deliver(*outputs: Callable[[], None]) -> None:
+    """Every output, then the first failure: a full disk costs nothing that can be printed, a closed pipe no file.
+
+    Numbers come first, pages and pictures last.
+    """
+    deliveries = Deliveries()
+    for each in outputs:
+        deliveries(each)
+    deliveries.finish()
 
 
 def _write_json(file: str | None, content: Any) -> None:
@@ -114,7 +143,18 @@ def _write_json(file: str | None, content: Any) -> None:
 
 def _show(table: Any) -> None:
     with output():
-        Console(soft_wrap=False).print(table)
+        PrintableConsole().print(table)
+
+
+class PrintableConsole(Console):
+    """A console for texts from files: they hold no markup, and what is not printable does not reach the terminal."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for each in super().render(renderable, options):
+            yield each if each.control else Segment(printable(each.text), each.style)
 
 
 def fields_table(content: Mapping[str, Any]) -> Table:
@@ -138,17 +178,17 @@ def watching(label: str) -> Iterator[progress.Watch]:
 
     Nothing where that is not a terminal. Work that does not say how far it is has the time that it took.
     """
-    console = Console(stderr=True)
+    console = PrintableConsole(stderr=True)
     if not console.is_terminal:
         yield progress.silent
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(label, total=None, note="")

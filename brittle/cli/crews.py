@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from brittle.cli.console import say
-from brittle.cli.options import LARGE, folder_to_write
+from brittle.cli.options import LARGE, MOST_JOBS, folder_to_write
 from brittle.common import interrupts
 from brittle.common.errors import require
 
@@ -35,7 +35,9 @@ Keep = Annotated[
 EngineName = Annotated[
     str, typer.Option("--engine", callback=_engine, help="local, or dask://host:port.", rich_help_panel=LARGE)
 ]
-Jobs = Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.", rich_help_panel=LARGE)]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, max=MOST_JOBS, help="Processes of the local engine.", rich_help_panel=LARGE)
+]
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import emit, rows_table, watching
-from brittle.cli.options import JsonFile
+from brittle.cli.options import MOST_JOBS, JsonFile
 from brittle.common.progress import duration
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ app = typer.Typer(
 
 @app.command()
 def figures_command(
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes to estimate for.")] = 2,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, max=MOST_JOBS, help="Processes to estimate for.")] = 2,
     json_file: JsonFile = None,
 ) -> None:
     """List the papers' figures, and how long each preset would take on this machine."""

@@ -8,12 +8,13 @@ import typer
 
 from brittle.common.errors import require
 from brittle.common.files import require_folder, require_writable
-from brittle.common.paths import suffix_of
+from brittle.common.paths import resolved, suffix_of
 
 if TYPE_CHECKING:
     from torch import Generator
 
 RESULTS = "Results"  # the section of the help that says where they are written
+MOST_JOBS = 4096  # processes that a command may begin
 LARGE, GUARD = "Large jobs", "Continuous integration"  # other sections
 FILES, FOLDERS = "brittle.files", "brittle.folders"  # of this call, in its context
 Check = Callable[[typer.Context, typer.CallbackParam, Any], Any]
@@ -28,9 +29,10 @@ def file_to_write(*suffixes: str) -> Check:
         path, flag = Path(value), option.opts[0]
         good = not suffixes or suffix_of(path) in suffixes or path.is_dir()
         require(good, f"{flag} is {path}; it must end in {' or '.join(suffixes)}")
-        if path.parent.resolve() not in context.meta.get(FOLDERS, ()):
+        place = resolved(path)
+        if resolved(path.parent) not in context.meta.get(FOLDERS, ()):
             require_writable(path)
-        other = context.meta.setdefault(FILES, {}).setdefault(path.resolve(), flag)
+        other = context.meta.setdefault(FILES, {}).setdefault(place, flag)
         require(other == flag, f"{other} and {flag} are both {path}; name two files")
         return value
 
@@ -60,8 +62,9 @@ def suggesting(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
 def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
     """The same for a folder, which the command makes. Such an option is eager: files may then be put there."""
     if value is not None and not context.resilient_parsing:
+        place = resolved(value)
         require_folder(value)
-        context.meta.setdefault(FOLDERS, set()).add(Path(value).resolve())
+        context.meta.setdefault(FOLDERS, set()).add(place)
     return value
 
 
@@ -75,7 +78,7 @@ JsonFile = Annotated[
         rich_help_panel=RESULTS,
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="The same seed gives the same numbers.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="The same seed gives the same numbers.")]
 ArraysOut = Annotated[
     Path | None,
     typer.Option(

@@ -1,13 +1,14 @@
 """brittle reproduce: run a figure's cells, judge its claims, draw it."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brittle.cli.console import emit, rows_table, say, watching
-from brittle.cli.options import JsonFile, Seed, file_to_write, folder_to_write, suggesting, word_of
+from brittle.cli.console import Deliveries, emit, rows_table, say, watching
+from brittle.cli.options import MOST_JOBS, JsonFile, Seed, file_to_write, folder_to_write, suggesting, word_of
 from brittle.common import interrupts
 from brittle.common.errors import require
 from brittle.common.files import replacing
@@ -39,7 +40,9 @@ def reproduce_command(
         ),
     ] = Path("out"),
     engine_name: Annotated[str, typer.Option("--engine", help="local, or dask://host:port.")] = "local",
-    jobs: Annotated[int, typer.Option("--jobs", min=1, help="Processes of the local engine.")] = os.cpu_count() or 1,
+    jobs: Annotated[
+        int, typer.Option("--jobs", min=1, max=MOST_JOBS, help="Processes of the local engine.")
+    ] = os.cpu_count() or 1,
     patience: Annotated[
         float, typer.Option("--patience", metavar="SECONDS", min=0, help="Dask: to wait while there is no worker.")
     ] = 60.0,
@@ -65,18 +68,19 @@ def reproduce_command(
     plan = Plan(tuple(find(figure)), preset, chosen, seed)
     place = engine(engine_name, jobs, patience, say)
     say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
-    results = []
+    results: list[FigureResult] = []
     kept = f"finished cells are in {cells_folder(out)}, and the same command goes on from there"
+    deliveries = Deliveries()
     with interrupts.keeping(lambda: kept), watching(figure) as watch:
         for result in plan.run(out, place, watch):
-            say(f"wrote {write_figure(result, out)}")
             results.append(result)
+            deliveries(lambda: say(f"wrote {write_figure(results[-1], out)}"))
     results.sort(key=lambda result: list(plan.cells).index(result.id))
-    _write_page(out / "reproduction.md", out)
-    if page is not None:
-        _write_page(page, out)
     content = {"preset": preset, "holds": all(each.holds for each in results), "figures": results}
-    emit(content, json_file, _claims(results))
+    deliveries(lambda: emit(content, json_file, _claims(results)))
+    for path in (out / "reproduction.md", *([] if page is None else [page])):
+        deliveries(partial(_write_page, path, out))
+    deliveries.finish()
     for result in results if json_file != "-" else ():
         _remark(result)
     raise typer.Exit(0 if content["holds"] else 1)

@@ -29,9 +29,9 @@ def check_each(theorem: Theorem, axes: Mapping[str, Sequence[Any]], seed: int, f
     content = {"id": theorem.id, "claim": theorem.claim, "seed": seed, "cases": [case.to_json() for case in cases]}
     table = rows_table(headings(cases), [summary(case) for case in cases], f"{theorem.id}: {theorem.claim}")
     deliver(
+        lambda: emit(content, files.json, table),
         lambda: _write(write_csv, files.csv, cases),
         lambda: _write(write_latex, files.latex, cases),
-        lambda: emit(content, files.json, table),
     )
     return violated(cases)
 

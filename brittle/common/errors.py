@@ -4,6 +4,7 @@ import math
 from typing import SupportsFloat, TypeVar
 
 LONGEST_START, LONGEST_END = 600, 300
+SPACES = {ord("\n"): " "}
 Thing = TypeVar("Thing")
 
 
@@ -26,7 +27,17 @@ def one_line(text: str) -> str:
     """Printable characters only, and not too many: a file's own words may hold terminal escapes or be endless."""
     if len(text) > LONGEST_START + LONGEST_END:
         text = f"{text[:LONGEST_START]} ... {text[-LONGEST_END:]}"
-    return "".join(each if each.isprintable() else " " if each.isspace() else "?" for each in text)
+    return printable(text.translate(SPACES))
+
+
+def printable(text: str) -> str:
+    """Return the lines of a text with spaces and question marks in the place of characters that are not printable.
+
+    Names of classes, columns and files may hold escape sequences, which a terminal would obey.
+    """
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else " " if each.isspace() else "?" for each in text)
 
 
 def about(path: object, error: InputError) -> InputError:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
+from brittle.common.errors import printable
+
 SIGNALS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 GRACE = 1.0  # seconds for the work to end by itself
 LONGEST_HOLD = 30.0  # seconds for what must not be cut in two
@@ -168,7 +170,7 @@ def _say(number: int, kept: str) -> None:
     if _state.announced:
         return
     _state.announced = True
-    line = f"brittle: {SIGNALS[signal.Signals(number)]}" + (f"; {kept}" if kept else "") + "\n"
+    line = printable(f"brittle: {SIGNALS[signal.Signals(number)]}" + (f"; {kept}" if kept else "") + "\n")
     with suppress(OSError):
         os.write(2, (CLEAR_LINE_SHOW_CURSOR if os.isatty(2) else b"") + line.encode(errors="replace"))
 

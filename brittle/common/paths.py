@@ -1,5 +1,6 @@
 """Files that are there to be read, and the kinds that there are."""
 
+import errno
 from pathlib import Path
 
 from brittle.common.errors import InputError, require
@@ -21,6 +22,18 @@ def existing(path: str | Path) -> Path:
     require(found, f"{path}: no such file")
     require(regular, f"{path}: is not a file")
     return path
+
+
+def resolved(path: str | Path) -> Path:
+    """Return the absolute path behind symbolic links; links that lead back to themselves are refused."""
+    path = Path(path)
+    try:
+        path.stat()
+    except OSError as error:
+        require(error.errno != errno.ELOOP, f"{path}: is a symbolic link that leads to itself; name another place")
+    except ValueError as error:
+        raise InputError(f"{path}: is no path ({error})") from None
+    return path.resolve()
 
 
 def suffix_of(path: str | Path) -> str:

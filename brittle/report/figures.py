@@ -144,11 +144,11 @@ def write_figure(result: FigureResult, folder: str | Path) -> Path:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{place}: cannot be made a folder ({error.strerror or error})") from None
+    write_json(place / "figure.json", {**result.to_json(), "holds": result.holds})
+    _write(place / "points.csv", table(result.points))
     picture = draw(EXPERIMENTS[result.id].picture(result.points))
     for name in ("figure.png", "figure.svg"):
         save(picture, place / name)
-    write_json(place / "figure.json", {**result.to_json(), "holds": result.holds})
-    _write(place / "points.csv", table(result.points))
     _write(place / "index.html", page(result, (place / "figure.svg").read_text()))
     return place
 

@@ -115,8 +115,9 @@ def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
 
 def _told(remedy: Treatment, point: CurvePoint) -> str:
     asked = "" if point.kappa is None else f", κ = {number(point.kappa, 2)}"
-    factor = f"{times(point.radius / remedy.radius_before)} on {remedy.curve.examples} examples" if remedy.curve else ""
-    return f"{remedy.name}{asked}: {factor}, at {share(point.accuracy)}"
+    before, examples = remedy.radius_before, 0 if remedy.curve is None else remedy.curve.examples
+    reached = times(point.radius / before) if before > 0 else f"radius {number(point.radius, 3)}"
+    return f"{remedy.name}{asked}: {reached} on {examples} examples, at {share(point.accuracy)}"
 
 
 def _whiskers(place: Place, judges: int, across: Axis, up: Axis) -> Markup:

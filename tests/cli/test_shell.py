@@ -7,10 +7,10 @@ import sys
 import time
 
 import pytest
-from rich.console import Console
 
 import brittle
 from brittle.cli import COMMANDS, console, main
+from brittle.cli.console import PrintableConsole
 from brittle.common.progress import Progress
 
 ASK = "import sys, brittle.__main__ as m; sys.argv[0] = 'brittle'; m.run()"
@@ -55,7 +55,8 @@ def test_only_the_root_installs_completion(capsys):
 def terminal(monkeypatch):
     """What a person would see."""
     stream = io.StringIO()
-    monkeypatch.setattr(console, "Console", lambda **_: Console(file=stream, force_terminal=True, width=100))
+    shown = PrintableConsole(file=stream, force_terminal=True, width=100)
+    monkeypatch.setattr(console, "PrintableConsole", lambda **_: shown)
     return stream
 
 

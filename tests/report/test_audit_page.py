@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import brittle as bt
+from brittle.auditing import Curve, CurvePoint
 from brittle.report.audit_charts import miss, nearest_miss, slack_bar
 from brittle.report.audit_page import audit_page
 from brittle.report.numbers import number, share, times
@@ -179,6 +180,20 @@ def test_of_a_network_that_is_wrong_the_page_says_so(audited):
     assert "there is nothing to flip" in text
     assert "10⁻¹³" not in text
     assert ">–<" not in re.search(r'id="helps-card".*?</svg>', text, re.DOTALL)[0]
+
+
+def test_of_a_network_that_is_wrong_on_most_examples_the_remedies_have_no_factor(audited):
+    """A median radius of 0, from which a remedy that asks for more and more goes its way."""
+    found, network, data = audited
+    weak = found.vulnerability
+    free = replace(weak.free, norms=torch.zeros_like(weak.free.norms), median=0.0, interval=(0.0, 0.0))
+    roles = (("before", None, 0.0), ("way", 0.5, 0.2), ("after", 1.0, 0.4))
+    course = Curve(20, 0.5, tuple(CurvePoint(role, kappa, 0.9, radius, 0.0) for role, kappa, radius in roles))
+    first, *others = (replace(each, radius_before=0.0) for each in found.remedies)
+    remedies = (replace(first, curve=course), *others)
+    wrong = replace(found, vulnerability=replace(weak, free=free), remedies=remedies)
+    page = audit_page(wrong, network, data, "An audit")
+    assert f"{first.name}, κ = 0.5: radius 0.2 on 20 examples, at 90%" in page
 
 
 def test_a_cause_that_passes_the_line_unnamed_says_why(audited):
