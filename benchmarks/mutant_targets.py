@@ -1,0 +1,99 @@
+"""What is mutated: what states, measures and judges. And which mutants survive for a good reason."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME = Path(__file__).parent.parent
+# what draws instances, trains, and solves the instance of a theorem: whatever it finds is judged by other code
+DRAWS = frozenset({"default", "instance", "sizes", "draw", "drawn", "train", "_with_room", "ordinary"})
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files (patterns), and test files (patterns) that must notice a change of them."""
+
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that there are."""
+        return _matching(self.files)
+
+    @property
+    def test_paths(self) -> list[str]:
+        """The test files that there are."""
+        return _matching(self.tests)
+
+
+def _matching(patterns: tuple[str, ...]) -> list[str]:
+    found = {str(path.relative_to(HOME)) for pattern in patterns for path in HOME.glob(pattern)}
+    assert all(any(HOME.glob(pattern)) for pattern in patterns), patterns
+    return sorted(name for name in found if not name.endswith("/__init__.py"))
+
+
+def _named(folder: str, names: str, prefix: str = "") -> tuple[str, ...]:
+    """Files of a folder, by names with spaces between."""
+    return tuple(f"{folder}/{prefix}{name}.py" for name in names.split())
+
+
+def _paper(name: str, tests: str, without: tuple[str, ...] = ()) -> Group:
+    found = tuple(sorted(path.stem for path in (HOME / "brittle/theorems" / name).glob("*.py")))
+    kept = " ".join(stem for stem in found if stem not in without)
+    return Group(_named(f"brittle/theorems/{name}", kept), _named("tests/theorems", tests, "test_"), DRAWS)
+
+
+GROUPS = {
+    "kkt_proof": _paper("kkt_proof", "constants kkt_proof approximate wrong_objects"),
+    "vardi2022": _paper("vardi2022", "constants vardi2022* kkt_proof convergence wrong_objects"),
+    "frei2023": _paper("frei2023", "constants frei2023* kkt_proof wrong_objects approximate", ("worst",)),
+    "melamed2023": _paper("melamed2023", "melamed2023*"),
+    "wang2022": _paper("wang2022", "wang2022*", ("worst", "farthest")),
+    "theorems": Group(
+        _named("brittle/theorems", "base check comparison judgement trials simulate scaling intervals instance")
+        + _named("brittle/theorems", "multipliers pattern powers sweeps witness"),
+        _named("tests/theorems", "check simulate sweep wrong_objects constants", "test_"),
+        DRAWS,
+    ),
+    "attacks": Group(
+        _named("brittle/attacks", "base flips ray intervals universal joined"),
+        _named("tests/attacks", "attacks flips intervals universal pgd", "test_"),
+    ),
+    "certificates": Group(
+        _named("brittle/certificates", "base example judgement dual_bound linear_floors cholesky rounding scales")
+        + _named("brittle/certificates", "margins lipschitz relaxation settled_signs"),
+        _named("tests/certificates", "certificates rounding_terms soundness any_scale far_scales order state", "test_"),
+    ),
+    "deep certificates": Group(
+        _named("brittle/certificates", "deep_dual/judge deep_dual/definite deep_exact/judge deep_exact/leaf")
+        + _named("brittle/certificates", "deep_exact/ball deep_exact/ellipsoid"),
+        _named("tests/certificates", "layered_terms deep_dual rounding_terms leaf deep_exact", "test_"),
+    ),
+    "KKT": Group(
+        _named("brittle/margin", "kkt stationarity deep_kkt examples any_width/checker any_width/cover any_width/gap"),
+        _named("tests/margin", "kkt deep_kkt margin_checker states", "test_"),
+    ),
+    "proof checkers": Group(
+        ("proofcheck/[!_]*.py", "margincheck/[!_]*.py"),
+        _named("tests/proofs", "balls lagrangian forged margincheck", "test_"),
+    ),
+    "audit": Group(
+        _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),
+        ("tests/auditing/test_*.py",),
+    ),
+    "geometry": Group(("brittle/geometry/*.py",), ("tests/geometry/test_*.py",)),
+    "untrusted files": Group(
+        _named("brittle/common", "limits archives storages pickles"),
+        ("tests/common/test_limits.py", "tests/common/test_files.py", "tests/networks/test_hostile_files.py"),
+    ),
+}
+
+# Mutants that compute the same, or differ only in what may be any: not counted. A regular expression that is searched
+# for in `Mutant.key`, which is file | function | line of code | change, and the reason.
+EQUIVALENT: dict[str, str] = {
+    r"\| (AT_ONCE|DRAWS_AT_ONCE|MANY|FEW) \|": "how much is computed at once",
+    r"\| max\(1, \w+ // .*\| .*(max\(1|1 -> 2)": "how much is computed at once",
+}
+# Mutants that no test notices, counted as survivors, and why each may stay; searched for in the same way.
+KNOWN: dict[str, str] = {}
