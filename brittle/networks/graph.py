@@ -16,6 +16,7 @@ from brittle.networks.operations import ALIASES, OPERATIONS, VIEWS
 
 WAY_OUT = "save module.state_dict() and name the module (--architecture MODULE:CLASS), or pass it in Python"
 
+ROWS = 1009  # stands for the number of examples: a prime, so that examples which are mixed up show in the shapes
 ENDLESS = 2**31  # what files call the end of an axis, and more than any length
 
 
@@ -207,6 +208,14 @@ def shadow(value: Tensor) -> Tensor:
     """The shape of a constant, without its numbers."""
     empty = value.to("meta")
     return empty.float() if value.is_floating_point() else empty
+
+
+def keeps_rows(step: Step, arguments: dict[str, Any], value: Any) -> bool:
+    """Whether a step on ROWS examples gives something for each of them, and would for more of them."""
+    apart = not isinstance(value, Tensor) or value.shape[:1] == (ROWS,)
+    if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
+        return apart
+    return apart and not arguments.get("start") and arguments.get("end") is None
 
 
 def _needed(steps: list[Step], output: str) -> list[Step]:

@@ -43,6 +43,8 @@ class Lowering(Bends):
         for place, step in enumerate(self.graph.steps):
             value = self._value(step, filled(step.arguments, values, constants.__getitem__))
             values[step.output] = value
+            if isinstance(value, Expression) and value.size == 0:
+                raise OpaqueError(f"'{step.operation}' leaves nothing of an example")
             work += value.entries if isinstance(value, Expression) else 0
             if work > LARGEST_WORK:
                 raise OpaqueError(f"it would take more than {LARGEST_WORK} entries to put together")

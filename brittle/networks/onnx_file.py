@@ -1,5 +1,6 @@
 """Networks from ONNX files: every node is read as an operation of the one vocabulary, and nothing is run."""
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,18 @@ from brittle.common.errors import InputError, one_line, require
 from brittle.common.limits import LARGEST_GRAPH, LARGEST_ROW, read_whole
 from brittle.common.paths import existing
 from brittle.networks.graph import Builder, Graph
-from brittle.networks.onnx_nodes import FLOAT_TYPES, NODES, Node
-from brittle.networks.onnx_shapes import FOLDS, ROWS, Shapes, folded
-from brittle.networks.onnx_tensors import onnx_tensor
+from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, Node
+from brittle.networks.onnx_shapes import FOLDS, Shapes, folded
+from brittle.networks.onnx_tensors import TORCH_TYPES, onnx_tensor
 from brittle.networks.onnx_wire import check_wire
 
 OLDEST = 7  # before, sums and products named the axis along which they broadcast
+STANDARD = ("", "ai.onnx")
 LABELS = ("ArgMax", "ZipMap", "TopK", "Hardmax")
+KINDS = {"value_float": 1, "value_int": 2, "value_floats": 6, "value_ints": 7}  # by AttributeProto.AttributeType
+HALF = (torch.float16, torch.bfloat16)
+FLOATS = [kind for kind, dtype in TORCH_TYPES.items() if dtype.is_floating_point]
+MOVES = ("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Concat")
 
 
 def read_onnx(path: str | Path) -> Graph:
@@ -34,7 +40,11 @@ def read_onnx(path: str | Path) -> Graph:
     lengths = [each.dim_value for each in inputs[0].type.tensor_type.shape.dim]
     known = len(lengths) > 1 and all(0 < length <= LARGEST_ROW for length in lengths[1:])
     require(known, f"{path}: the input '{inputs[0].name}' has no fixed shape after the batch")
-    builder = Builder(path, inputs[0].name, constants, rows=lengths[0] or ROWS)
+    kind = inputs[0].type.tensor_type.elem_type
+    exact = f"{path}: the input '{inputs[0].name[:100]}' is of the type {kind}, not of floats of 32 or 64 bits"
+    require(kind in EXACT_TYPES, f"{exact}: what is computed in other types is rounded; export it in float32")
+    _check_names(path, graph, inputs[0].name)
+    builder = Builder(path, inputs[0].name, constants, rows=lengths[0] or None)
     shapes = Shapes(builder, tuple(lengths[1:]))
     for node in _needed(graph.node, outputs[0]):
         if node.op_type != "Constant":
@@ -42,12 +52,19 @@ def read_onnx(path: str | Path) -> Graph:
     return builder.finished(outputs[0], tuple(lengths[1:]))
 
 
+def _check_names(path: str | Path, graph: Any, name: str) -> None:
+    """Every value has one source."""
+    sources = [name, *(each.name for each in graph.initializer), *(each for node in graph.node for each in node.output)]
+    twice = next((each for each, count in Counter(sources).items() if each and count > 1), None)
+    require(twice is None, f"{path}: the value '{str(twice)[:100]}' is computed twice")
+
+
 def _decisive(graph: Any) -> list[str]:
     """The outputs that may be logits. Classifiers give their labels beside them, or wrap them by name in a ZipMap."""
     wrapped = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "ZipMap" and node.input}
     if len(graph.output) == 1:
         return [each.name for each in graph.output]
-    floats = [each.name for each in graph.output if each.type.tensor_type.elem_type in FLOAT_TYPES]
+    floats = [each.name for each in graph.output if each.type.tensor_type.elem_type in FLOATS]
     return floats + [wrapped[each.name] for each in graph.output if each.name in wrapped]
 
 
@@ -77,10 +94,15 @@ def _graph(path: Path) -> tuple[Any, int]:
     count = len(model.graph.node)
     require(count > 0, f"{path}: is not an ONNX file, or its graph is empty")
     require(count <= LARGEST_GRAPH, f"{path}: has {count} operations; {LARGEST_GRAPH} is the most that is read")
-    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
-    version = max(versions, default=1)
+    versions = [each.version for each in model.opset_import if each.domain in STANDARD]
+    require(len(versions) == 1, f"{path}: names {len(versions)} versions of the standard operators; one is needed")
+    (version,) = versions
     new = version >= OLDEST
     require(new, f"{path}: is of version {version}, where nodes mean something else; export version {OLDEST} or newer")
+    newest = onnx.defs.onnx_opset_version()
+    require(version <= newest, f"{path}: is of version {version}; the installed onnx knows versions up to {newest}")
+    own = [each.name for each in model.functions if each.domain in STANDARD]
+    require(not own, f"{path}: defines the standard operator '{', '.join(own)[:100]}' anew, which is not read")
     return model.graph, version
 
 
@@ -92,7 +114,7 @@ def _constant(path: str | Path, node: Any) -> dict[str, Any]:
         return {node.output[0]: onnx_tensor(path, held.t)}
     single = {"value_float": ("f", torch.float32), "value_floats": ("floats", torch.float32)}
     single |= {"value_int": ("i", torch.int64), "value_ints": ("ints", torch.int64)}
-    require(held.name in single, f"{path}: a Constant holds no array")
+    require(held.name in single and held.type == KINDS[held.name], f"{path}: a Constant holds no array")
     field, dtype = single[held.name]
     value = getattr(held, field)
     numbers = torch.tensor(list(value) if field.endswith("s") else value, dtype=dtype)
@@ -102,7 +124,7 @@ def _constant(path: str | Path, node: Any) -> dict[str, Any]:
 
 def _add(builder: Builder, shapes: Shapes, node: Any, opset: int) -> None:
     name = f"{builder.path}: node '{(node.name or node.op_type)[:100]}'"
-    standard = node.domain in ("", "ai.onnx")
+    standard = node.domain in STANDARD
     label = node.op_type in LABELS
     require(not label, f"{name} is a {node.op_type}, which gives labels and no logits; export up to '{_taken(node)}'")
     known = standard and node.op_type in (*NODES, *FOLDS, "Shape")
@@ -110,14 +132,25 @@ def _add(builder: Builder, shapes: Shapes, node: Any, opset: int) -> None:
     require(known, f"{name} is a {kind[:100]}, which is not read; pass the model itself in Python instead")
     require(len(node.input) > 0 and len(node.output) > 0, f"{name} takes or gives nothing")
     try:
-        if folded(builder, shapes, node):
+        if folded(builder, shapes, node, opset):
             return
         require(node.op_type in NODES, "does not give a shape here, which is all that it is read for")
-        NODES[node.op_type](Node(builder, node, opset, shapes))
+        _check_types(builder, node)
+        reader = Node(builder, node, opset, shapes)
+        NODES[node.op_type](reader)
+        reader.finished()
     except InputError as error:
         text = str(error)
         inside = text.startswith(one_line(str(builder.path)))
         raise error if inside else InputError(f"{name} ({node.op_type}) {text}") from None
+
+
+def _check_types(builder: Builder, node: Any) -> None:
+    """What is made of constants is computed in float32 or float64, without the rounding of shorter types."""
+    given = [builder.constants.get(name) for name in node.input if name]
+    alone = all(each is not None for each in given) and node.op_type not in MOVES
+    half = next((each.dtype for each in given if each is not None and each.dtype in HALF), None)
+    require(not alone or half is None, f"computes with constants in {half}, whose rounding is not followed")
 
 
 def _taken(node: Any) -> str:

@@ -6,43 +6,79 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require, required
+from brittle.common.errors import require, required
+from brittle.common.notes import note
 from brittle.networks.graph import Builder, Value
+from brittle.networks.onnx_attributes import Attributes
 from brittle.networks.onnx_shapes import Shapes
 
-FLOAT_TYPES = (1, 10, 11, 16)  # TensorProto.FLOAT, FLOAT16, DOUBLE, BFLOAT16
+EXACT_TYPES = (1, 11)  # TensorProto.FLOAT and DOUBLE: between them a change of type rounds as all arithmetic does
+WHOLE = (torch.int64, torch.int32)
 
 
-class Node:
-    """One node of a file, and where its steps go."""
+class Node(Attributes):
+    """One node of a file, and where its steps go.
+
+    The inputs that its reader asks for are noted as the attributes are; `finished` refuses any other.
+    """
 
     def __init__(self, builder: Builder, stored: Any, opset: int, shapes: Shapes) -> None:
-        self.builder, self.output, self.opset, self.shapes = builder, stored.output[0], opset, shapes
-        self.kind = stored.op_type
+        super().__init__(stored, opset)
+        self.builder, self.output, self.shapes = builder, stored.output[0], shapes
         self.inputs = [Value(name) if name else None for name in stored.input]
-        self._attributes = {each.name: each for each in stored.attribute}
+        self._asked: set[int] = set()
+
+    def finished(self) -> None:
+        super().finished()
+        for place, each in enumerate(self.inputs):
+            require(each is None or place in self._asked, f"has an input {place}, which is not read")
 
     def add(self, operation: str, *arguments: Any, **options: Any) -> None:
         """The last step, which gives the node's output."""
         self.builder.add(operation, *arguments, output=self.output, **options)
 
     def has(self, place: int) -> bool:
+        self._asked.add(place)
         return len(self.inputs) > place and self.inputs[place] is not None
 
-    def value(self, place: int) -> Value:
-        return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
+    def value(self, place: int, whole: bool = False) -> Value:
+        """An input to compute with: real numbers, or constants that are `whole`."""
+        value = self._input(place)
+        constant = self.builder.constants.get(value.name)
+        if constant is not None:
+            self.shapes.check_fixed(value.name)
+            fits = constant.is_floating_point() or (whole and constant.dtype in WHOLE)
+            require(fits, f"computes with '{value.name[:100]}' of the type {constant.dtype}; real numbers are needed")
+        return value
 
-    def constant(self, place: int) -> Tensor:
-        name = self.value(place).name
+    def constant(self, place: int, sized: bool = False) -> Tensor:
+        """A constant input; one that holds the number of examples only where the reader knows that it is `sized`."""
+        name = self._input(place).name
         require(name in self.builder.constants, f"takes '{name[:100]}', which is no constant")
+        if not sized:
+            self.shapes.check_fixed(name)
         return self.builder.constants[name]
 
-    def integers(self, place: int) -> list[int]:
+    def integers(self, place: int, sized: bool = False) -> list[int]:
         """A constant list of whole numbers, such as a shape."""
-        value = self.constant(place)
-        whole = value.dtype in (torch.int64, torch.int32) and value.ndim <= 1 and value.numel() <= 64
+        value = self.constant(place, sized)
+        whole = value.dtype in WHOLE and value.ndim <= 1 and value.numel() <= 64
         require(whole, "needs a short list of whole numbers")
         return value.reshape(-1).tolist()
+
+    def starts_with_rows(self, place: int) -> bool:
+        """Whether a shape begins with the number of examples, which must stand nowhere else in it."""
+        batch = self.shapes.batch.get(self._input(place).name)
+        if batch is None:
+            return False
+        require(not batch.reshape(-1)[1:].any(), "holds the number of examples behind the first axis")
+        return bool(batch.reshape(-1)[0])
+
+    def per_axis(self, name: str, axes: int) -> list[int]:
+        """One number for each axis, by default 1."""
+        numbers = self.list(name, [1] * axes)
+        require(len(numbers) == axes, f"has the {name} {numbers[:8]} for {axes} axes")
+        return numbers
 
     def keep(self, value: Tensor) -> Value:
         """A constant that is made of the file's."""
@@ -51,25 +87,15 @@ class Node:
         self.builder.constant(name)
         return Value(name)
 
-    def integer(self, name: str, default: int) -> int:
-        return int(self._attributes[name].i) if name in self._attributes else default
-
-    def number(self, name: str, default: float) -> float:
-        return float(self._attributes[name].f) if name in self._attributes else default
-
-    def list(self, name: str, default: list[int]) -> list[int]:
-        return [int(each) for each in self._attributes[name].ints] if name in self._attributes else default
-
-    def text(self, name: str, default: str) -> str:
-        stored = self._attributes.get(name)
-        return default if stored is None else stored.s.decode("latin1")
+    def _input(self, place: int) -> Value:
+        return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
 
 
 def _gemm(node: Node) -> None:
-    require(node.integer("transA", 0) == 0, "must take the rows as they are")
+    require(not node.flag("transA"), "must take the rows as they are")
     W = node.constant(1)
     require(W.ndim == 2 and W.is_floating_point(), f"has weights of the shape {tuple(W.shape)} and type {W.dtype}")
-    W = (W if node.integer("transB", 0) else W.T) * node.number("alpha", 1.0)
+    W = (W if node.flag("transB") else W.T) * node.number("alpha", 1.0)
     if not node.has(2):
         return node.add("linear", node.value(0), node.keep(W))
     b = node.constant(2) * node.number("beta", 1.0)
@@ -90,9 +116,10 @@ def _matmul(node: Node) -> None:
 def _conv(node: Node) -> None:
     W = node.constant(1)
     axes = W.ndim - 2
-    require(axes in (1, 2), f"has a kernel of the shape {tuple(W.shape)}")
+    same = node.list("kernel_shape", list(W.shape[2:])) == list(W.shape[2:])
+    require(axes in (1, 2) and same, f"has a kernel of the shape {tuple(W.shape)}")
     rows, padding = _padded(node, list(W.shape[2:]))
-    strides, dilations = node.list("strides", [1] * axes), node.list("dilations", [1] * axes)
+    strides, dilations = node.per_axis("strides", axes), node.per_axis("dilations", axes)
     bias = node.value(2) if node.has(2) else None
     groups = node.integer("group", 1)
     node.add(f"conv{axes}d", rows, node.value(1), bias, strides, padding, dilations, groups)
@@ -113,13 +140,16 @@ def _padded(node: Node, kernel: list[int]) -> tuple[Value, list[int]]:
 def _pads(node: Node, kernel: list[int]) -> list[int]:
     """At the beginnings of the axes and then at their ends; 'same' is as much as gives every stride an output."""
     way, axes = node.text("auto_pad", "NOTSET"), len(kernel)
-    if way in ("NOTSET", "VALID"):
-        return node.list("pads", [0] * (2 * axes)) if way == "NOTSET" else [0] * (2 * axes)
+    given = node.list("pads", [0] * (2 * axes))
+    if way == "NOTSET":
+        return given
+    require(not any(given), f"has the padding {way[:20]} and another one in numbers")
+    if way == "VALID":
+        return given
     require(way in ("SAME_UPPER", "SAME_LOWER"), f"has the padding {way[:20]}; export it with pads in numbers")
-    strides, dilations = node.list("strides", [1] * axes), node.list("dilations", [1] * axes)
+    strides, dilations = node.per_axis("strides", axes), node.per_axis("dilations", axes)
     lengths = node.shapes.of(node.value(0).name)[-axes:]
-    fits = len(lengths) == len(strides) == len(dilations) == axes and min(strides) > 0
-    require(fits, f"has {len(strides)} strides and {len(dilations)} dilations for {axes} axes")
+    require(min(strides) > 0, f"has the strides {strides}; they must be positive")
     whole = []
     for length, size, stride, dilation in zip(lengths, kernel, strides, dilations, strict=True):
         outputs = -(-length // stride)
@@ -134,21 +164,20 @@ def _window(node: Node) -> tuple[int, list[int], list[int], list[int]]:
     axes = len(kernel)
     require(axes in (1, 2), f"has a kernel of the shape {kernel[:8]}; one or two axes are read")
     pads = _pads(node, kernel)
-    require(pads[:axes] == pads[axes:], "has a padding that is not symmetric")
-    return axes, kernel, node.list("strides", [1] * axes), pads[:axes]
+    require(len(pads) == 2 * axes and pads[:axes] == pads[axes:], "has a padding that is not symmetric")
+    return axes, kernel, node.per_axis("strides", axes), pads[:axes]
 
 
 def _max_pool(node: Node) -> None:
     axes, kernel, strides, pads = _window(node)
-    require(not node.integer("storage_order", 0), "stores its places in columns")
-    dilations, ceil = node.list("dilations", [1] * axes), bool(node.integer("ceil_mode", 0))
+    dilations, ceil = node.per_axis("dilations", axes), node.flag("ceil_mode")
     node.add(f"max_pool{axes}d", node.value(0), kernel, strides, pads, dilations, ceil)
 
 
 def _average_pool(node: Node) -> None:
     axes, kernel, strides, pads = _window(node)
-    require(set(node.list("dilations", [1])) == {1}, "has dilations")
-    ceil, whole = bool(node.integer("ceil_mode", 0)), bool(node.integer("count_include_pad", 0))
+    require(set(node.per_axis("dilations", axes)) == {1}, "has dilations")
+    ceil, whole = node.flag("ceil_mode"), node.flag("count_include_pad")
     node.add(f"avg_pool{axes}d", node.value(0), kernel, strides, pads, ceil, whole)
 
 
@@ -177,7 +206,7 @@ def _slice(node: Node) -> None:
     steps = node.integers(4) if node.has(4) else [1] * len(starts)
     axes = axes or list(range(len(starts)))
     whole = 0 < len(starts) == len(ends) == len(axes) == len(steps)
-    require(whole, "does not say where it starts and ends on every axis")
+    require(whole and len(set(axes)) == len(axes), "does not say once where it starts and ends on every axis")
     *others, last = zip(axes, starts, ends, steps, strict=True)
     value = node.value(0)
     for each in others:
@@ -186,18 +215,22 @@ def _slice(node: Node) -> None:
 
 
 def _batch_norm(node: Node) -> None:
-    require(not node.integer("training_mode", 0), "normalises by the batch; export in evaluation mode")
+    require(not node.flag("training_mode"), "normalises by the batch; export in evaluation mode")
+    node.ignore("momentum")  # of training
     scale, shift, mean, variance = (node.value(place) for place in (1, 2, 3, 4))
     node.add("batch_norm", node.value(0), scale, shift, mean, variance, False, 0.0, node.number("epsilon", 1e-5))
 
 
 def _reshape(node: Node) -> None:
-    lengths = node.integers(1)
-    apart = len(lengths) > 1 and lengths[0] in (-1, 0, 1, node.builder.rows)
-    require(apart, f"reshapes to {lengths}, which mixes the examples")
-    known = all(length > 0 or length == -1 for length in lengths[1:]) and lengths.count(-1) <= 1
+    lengths = node.integers(1, sized=True)
+    first, *rest = lengths or [0]
+    kept = node.starts_with_rows(1) or first in (-1, 1, node.builder.rows)
+    kept = kept or (first == 0 and not node.flag("allowzero"))
+    require(kept and len(rest) > 0, f"reshapes to {lengths}, which mixes the examples")
+    node.ignore("allowzero")  # behind the first place there is no 0
+    known = all(length > 0 or length == -1 for length in rest) and lengths.count(-1) <= 1
     require(known, f"reshapes to {lengths}, which is not read")
-    node.add("reshape_rows", node.value(0), lengths[1:])
+    node.add("reshape_rows", node.value(0), rest)
 
 
 def _flatten(node: Node) -> None:
@@ -221,7 +254,8 @@ def _axes(node: Node) -> list[int]:
 
 
 def _cast(node: Node) -> None:
-    require(node.integer("to", 0) in FLOAT_TYPES, "casts to something else than floats")
+    to = node.integer("to", 0)
+    require(to in EXACT_TYPES, f"casts to something else than floats of 32 or 64 bits (type {to}), which rounds")
     node.add("identity", node.value(0))
 
 
@@ -232,7 +266,11 @@ def _unsqueeze(node: Node) -> None:
 
 
 def _squeeze(node: Node) -> None:
-    node.add("squeeze", node.value(0), _axes(node) or None)
+    axes = _axes(node)
+    lengths = node.shapes.of(node.value(0).name) if axes else []
+    fits = all(-len(lengths) <= axis < len(lengths) and lengths[axis] == 1 for axis in axes)
+    require(fits, f"drops the axes {axes} of {lengths}, which are longer than 1")
+    node.add("squeeze", node.value(0), axes or None)
 
 
 def _simple(operation: str, *inputs: int) -> Callable[[Node], None]:
@@ -257,7 +295,8 @@ def _over_axes(operation: str) -> Callable[[Node], None]:
     def read(node: Node) -> None:
         axes = _axes(node)
         require(len(axes) > 0, "must name its axes")
-        node.add(operation, node.value(0), axes, bool(node.integer("keepdims", 1)))
+        node.ignore("noop_with_empty_axes")
+        node.add(operation, node.value(0), axes, node.flag("keepdims", True))
 
     return read
 
@@ -278,15 +317,13 @@ def _layer_norm(node: Node) -> None:
 def _gather(node: Node) -> None:
     """One place of an axis; several are not read."""
     place = node.constant(1)
-    single = place.ndim == 0 and not place.is_floating_point()
+    single = place.ndim == 0 and place.dtype in WHOLE
     require(single, f"gathers at places of the shape {tuple(place.shape)}; one place is read")
     node.add("select", node.value(0), node.integer("axis", 0), int(place))
 
 
 def _concat(node: Node) -> None:
-    if any(each is None for each in node.inputs):
-        raise InputError("joins nothing")
-    node.add("cat", node.inputs, node.integer("axis", 1))
+    node.add("cat", [node.value(place) for place in range(len(node.inputs))], node.integer("axis", 1))
 
 
 def _softmax(node: Node) -> None:
@@ -299,6 +336,15 @@ def _softmax(node: Node) -> None:
     return node.add(name, node.value(0), axis)
 
 
+def _dropout(node: Node) -> None:
+    """As in evaluation: whoever exports a network in training mode means the network."""
+    node.ignore("ratio", "seed")
+    node.has(1)  # the ratio
+    if node.has(2) and bool(node.constant(2).any()):
+        note(f"{node.builder.path}: a Dropout is in training mode; it is read as in evaluation, where it does nothing")
+    node.add("identity", node.value(0))
+
+
 NODES: dict[str, Callable[[Node], None]] = {
     "Gemm": _gemm, "MatMul": _matmul, "Conv": _conv, "Reshape": _reshape, "Flatten": _flatten, "Clip": _clip,
     "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _simple("mean_places", 0),
@@ -306,13 +352,13 @@ NODES: dict[str, Callable[[Node], None]] = {
     "BatchNormalization": _batch_norm, "Concat": _concat, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze,
     "ReduceMean": _over_axes("mean"), "ReduceSum": _over_axes("sum"), "ReduceMax": _over_axes("amax"),
     "LayerNormalization": _layer_norm, "HardSigmoid": _hard_sigmoid, "Gather": _gather,
-    "Identity": _simple("identity", 0), "Dropout": _simple("identity", 0),
+    "Identity": _simple("identity", 0), "Dropout": _dropout,
     "Relu": _simple("relu", 0), "Sigmoid": _simple("sigmoid", 0), "Tanh": _simple("tanh", 0),
     "Erf": _simple("erf", 0), "Exp": _simple("exp", 0), "Sqrt": _simple("sqrt", 0), "Abs": _simple("abs", 0),
     "Neg": _simple("neg", 0), "Add": _simple("add", 0, 1), "Sub": _simple("sub", 0, 1), "Mul": _simple("mul", 0, 1),
     "Div": _simple("div", 0, 1), "Max": _several("maximum"), "Min": _several("minimum"), "Sum": _several("add"),
     "PRelu": _simple("prelu_spread", 0, 1), "HardSwish": _simple("hardswish", 0), "Softplus": _simple("softplus", 0),
-    "Pow": _simple("pow", 0, 1),
+    "Pow": lambda node: node.add("pow", node.value(0), node.value(1, whole=True)),
     "Softmax": _softmax, "LogSoftmax": _softmax,
     "LeakyRelu": lambda node: node.add("leaky_relu", node.value(0), node.number("alpha", 0.01)),
     "Gelu": lambda node: node.add("gelu", node.value(0), node.text("approximate", "none")),

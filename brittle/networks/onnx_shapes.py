@@ -1,4 +1,4 @@
-"""Shapes that an ONNX file computes on its way: whole numbers that are known before any example is."""
+"""Constants that an ONNX file computes on its way, most of all shapes: whole numbers, exact in their own type."""
 
 import math
 from collections.abc import Callable
@@ -10,117 +10,189 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
-from brittle.networks.graph import Builder, computed, filled, shadow
-from brittle.networks.onnx_tensors import onnx_tensor
+from brittle.networks.graph import ROWS, Builder, computed, filled, keeps_rows, shadow
+from brittle.networks.onnx_attributes import Attributes
+from brittle.networks.onnx_tensors import TORCH_TYPES, onnx_tensor
 
-ROWS = 1009  # stands for a number of examples that is open: a prime, so that it shows where it went
 MOST = 64  # numbers in a shape, or in what becomes one
-WHOLE_TYPES = (6, 7)  # TensorProto.INT32, INT64
-Whole = NDArray[np.int64]
+Whole = NDArray[Any]
 
 
 class Shapes:
-    """The shapes of the values that were computed so far, found without their numbers."""
+    """The shapes of the values that were computed so far, found without their numbers.
+
+    `batch` holds, for every constant that depends on the number of examples, in which places it is that number.
+    """
 
     def __init__(self, builder: Builder, shape: tuple[int, ...]) -> None:
-        rows = builder.rows or ROWS
         self.builder, self._done = builder, 0
-        self._values: dict[str, Any] = {builder.input: torch.empty(rows, *shape, device="meta")}
+        self.batch: dict[str, NDArray[np.bool_]] = {}
+        self._values: dict[str, Any] = {builder.input: torch.empty(ROWS, *shape, device="meta")}
+        self._from_input = {builder.input}
 
     def of(self, name: str) -> list[int]:
+        """The shape of a value; the examples come first."""
         for step in self.builder.steps[self._done :]:
             arguments = filled(step.arguments, self._values, lambda each: shadow(self.builder.constants[each]))
-            self._values[step.output] = computed(self.builder.path, step, arguments)
+            value = self._values[step.output] = computed(self.builder.path, step, arguments)
+            if self._from_input & set(step.inputs()):
+                self._from_input.add(step.output)
+                words = f"asks for a shape after '{step.operation}', which does not keep the examples of a batch apart"
+                require(keeps_rows(step, arguments, value), words)
         self._done = len(self.builder.steps)
         value = self._values[name] if name in self._values else self.builder.constants.get(name)
         if not isinstance(value, Tensor):
             raise InputError(f"asks for the shape of '{name[:100]}', which is not known")
         return list(value.shape)
 
+    def check_fixed(self, name: str) -> None:
+        """Refuse what depends on the number of examples."""
+        words = "which is the number of examples, in another place than the first of a shape"
+        require(name not in self.batch, f"uses '{name[:100]}', {words}")
 
-def folded(builder: Builder, shapes: Shapes, stored: Any) -> bool:
-    """Whether a node gives whole numbers that are known now; they are constants from here on."""
+    def lengths(self, name: str) -> tuple[Whole, NDArray[np.bool_]]:
+        """The shape of a value or constant as an array, and where it is the number of examples."""
+        lengths = np.array(self.of(name), dtype=np.int64)
+        batch = np.arange(len(lengths)) < (name in self._from_input)
+        return np.where(batch, self.builder.rows or ROWS, lengths), batch
+
+
+def folded(builder: Builder, shapes: Shapes, stored: Any, opset: int) -> bool:
+    """Whether a node gives numbers that are known now; they are constants from here on."""
+    names = [name for name in stored.input if name]
+    given = [builder.constants.get(name) for name in names]
+    batch = None
     if stored.op_type == "Shape":
-        lengths = shapes.of(stored.input[0])
-        limits = {each.name: int(each.i) for each in stored.attribute}
-        result = np.array(lengths[limits.get("start") : limits.get("end")], dtype=np.int64)
+        node = Attributes(stored, opset)
+        limits = [node.integer(name, 0) if node.given(name) else None for name in ("start", "end")]
+        numbers, batch = (each[slice(*limits)] for each in shapes.lengths(names[0]))
+        result = torch.from_numpy(numbers.copy())
+    elif stored.op_type == "Cast" and given[0] is not None:
+        node = Attributes(stored, opset)
+        result, batch = _cast(given[0], node.integer("to", 0)), shapes.batch.get(names[0])
     else:
-        given = [builder.constants.get(name) if name else None for name in stored.input]
-        short = [each is not None and not each.is_floating_point() and each.numel() <= MOST for each in given]
-        if stored.op_type not in FOLDS or not all(short):
+        values = [each.numpy() for each in given if each is not None and _is_short(each)]
+        if stored.op_type not in FOLDS or len(values) < len(given):
             return False
-        result = _computed(stored, [each.long().numpy() for each in given if each is not None])
-    builder.constants[stored.output[0]] = torch.from_numpy(np.ascontiguousarray(result)).reshape(result.shape)
-    builder.constant(stored.output[0])
+        node = Attributes(stored, opset)
+        batch = _moved(node, values, names, shapes)
+        numbers = _computed(node, values)
+        result = torch.from_numpy(np.ascontiguousarray(numbers)).reshape(numbers.shape)
+    node.finished()
+    output = stored.output[0]
+    builder.constants[output] = result
+    builder.constant(output)
+    if batch is not None and batch.any():
+        shapes.batch[output] = batch
     return True
 
 
-def _computed(stored: Any, values: list[Whole]) -> Whole:
-    attributes = {each.name: each for each in stored.attribute}
+def _is_short(value: Tensor) -> bool:
+    return not value.is_floating_point() and value.numel() <= MOST
+
+
+def _computed(node: Attributes, values: list[Whole]) -> Whole:
     try:
-        with np.errstate(all="raise"):
-            result = np.asarray(FOLDS[stored.op_type](values, attributes))
+        with np.errstate(divide="raise", over="ignore"):
+            result = np.asarray(FOLDS[node.kind](values, node))
     except (ValueError, IndexError, TypeError, KeyError, ArithmeticError) as error:
         raise InputError(f"computes a shape that cannot be had ({str(error)[:100]})") from None
-    whole = result.dtype == np.int64 and result.size <= MOST
+    whole = result.dtype.kind in "iub" and result.size <= MOST
     require(whole, f"computes {result.size} numbers; {MOST} whole ones are the most for a shape")
     return result
 
 
-Attributes = dict[str, Any]
+def _moved(node: Attributes, values: list[Whole], names: list[str], shapes: Shapes) -> NDArray[np.bool_] | None:
+    """Where the number of examples goes: whatever computes with it, or is chosen by it, is refused."""
+    moving = names if node.kind == "Concat" else names[:1] if node.kind in MOVING else []
+    for name in names[len(moving) :]:
+        shapes.check_fixed(name)
+    if not any(name in shapes.batch for name in moving):
+        return None
+    marks = [shapes.batch.get(name, np.zeros(value.shape, bool)) for name, value in zip(moving, values, strict=False)]
+    return _computed(node, [*marks, *values[len(moving) :]])
 
 
-def _axes(values: list[Whole], attributes: Attributes) -> tuple[int, ...]:
+def _cast(value: Tensor, to: int) -> Tensor:
+    """A constant in another type: whole numbers wrap, real ones lose their fraction or are rounded."""
+    require(to in TORCH_TYPES, f"casts a constant to the type {to}, which is not read")
+    dtype = TORCH_TYPES[to]
+    half = dtype in (torch.float16, torch.bfloat16)
+    require(not half or value.dtype != torch.float64, "rounds a constant of 64 bits to 16, which is not read")
+    result = value.to(dtype)
+    if value.is_floating_point() and not dtype.is_floating_point and dtype != torch.bool:
+        limits, whole = torch.iinfo(dtype), value.double().trunc()
+        fits = bool(((whole >= limits.min) & (whole <= limits.max) & (whole < 2.0**63)).all())
+        require(fits, f"casts a constant to {dtype}, which does not hold it")
+    require(not dtype.is_floating_point or bool(result.isfinite().all()), f"casts a constant to {dtype}: infinite")
+    return result
+
+
+def _axes(values: list[Whole], node: Attributes) -> tuple[int, ...]:
     """An input since version 13 and an attribute before."""
-    given = values[1] if len(values) > 1 else attributes["axes"].ints
+    given = values[1] if len(values) > 1 else node.list("axes", [])
     return tuple(int(axis) for axis in given)
 
 
-def _gather(values: list[Whole], attributes: Attributes) -> Whole:
+def _gather(values: list[Whole], node: Attributes) -> Whole:
     data, places = values
-    return np.take(data, places, int(attributes["axis"].i) if "axis" in attributes else 0)
+    return np.take(data, places, node.integer("axis", 0))
 
 
-def _squeeze(values: list[Whole], attributes: Attributes) -> Whole:
-    return np.squeeze(values[0], _axes(values, attributes) if len(values) > 1 or "axes" in attributes else None)
+def _squeeze(values: list[Whole], node: Attributes) -> Whole:
+    return np.squeeze(values[0], _axes(values, node) or None)
 
 
-def _slice(values: list[Whole], attributes: Attributes) -> Whole:
+def _slice(values: list[Whole], node: Attributes) -> Whole:
     data, others = values[0], values[1:]
-    starts, ends, *rest = others or [np.array(attributes[name].ints) for name in ("starts", "ends")]
-    axes = rest[0] if rest else (attributes["axes"].ints if "axes" in attributes else range(len(starts)))
+    starts, ends, *rest = others or [np.array(node.list(name, [])) for name in ("starts", "ends")]
+    axes = rest[0] if rest else (node.list("axes", []) or range(len(starts)))
     steps = rest[1] if len(rest) > 1 else [1] * len(starts)
     places = [slice(None)] * data.ndim
+    if len({int(axis) % max(1, data.ndim) for axis in axes}) < len(axes):
+        raise ValueError("an axis is cut twice")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         backwards = int(step) < 0 and int(end) < -MOST  # past the beginning
         places[int(axis)] = slice(int(start), None if backwards else int(end), int(step))
     return data[tuple(places)]
 
 
-def _cast(values: list[Whole], attributes: Attributes) -> Whole:
-    if attributes["to"].i not in WHOLE_TYPES:
-        raise ValueError("it is cast to something else than whole numbers")
-    return values[0]
-
-
-def _filled(values: list[Whole], attributes: Attributes) -> Whole:
+def _filled(values: list[Whole], node: Attributes) -> Whole:
     if math.prod(map(int, values[0])) > MOST:
         raise ValueError("it is long")
-    return np.full(tuple(values[0]), onnx_tensor("the value", attributes["value"].t).reshape(-1)[0])
+    value = onnx_tensor("the value", node.tensor("value")) if node.given("value") else torch.zeros(1)
+    return np.full(tuple(values[0]), value.reshape(-1)[0].numpy())
 
 
-def _pairs(run: Callable[[Whole, Whole], Whole]) -> Callable[[list[Whole], Attributes], Whole]:
-    return lambda values, _: run(values[0], values[1])
+def _arithmetic(run: Callable[[Whole, Whole], Whole]) -> Callable[[list[Whole], Attributes], Whole]:
+    """In the type in which both are stored, beyond whose ends numbers wrap."""
+
+    def compute(values: list[Whole], _: Attributes) -> Whole:
+        first, other = values
+        if first.dtype != other.dtype or first.dtype.kind not in "iu":
+            raise ValueError(f"its numbers have the types {first.dtype} and {other.dtype}")
+        shape = np.broadcast_shapes(first.shape, other.shape)
+        result: Whole = run(np.atleast_1d(first), np.atleast_1d(other)).reshape(shape)
+        return result
+
+    return compute
+
+
+def _quotient(first: Whole, other: Whole) -> Whole:
+    """Rounded towards 0, where numpy rounds down."""
+    down = np.floor_divide(first, other)
+    result: Whole = down + ((down < 0) & (down * other != first)).astype(down.dtype)
+    return result
 
 
 FOLDS: dict[str, Callable[[list[Whole], Attributes], Whole]] = {
-    "Gather": _gather, "Squeeze": _squeeze, "Slice": _slice, "Cast": _cast, "ConstantOfShape": _filled,
-    "Concat": lambda values, attributes: np.concatenate(values, int(attributes["axis"].i)),
-    "Unsqueeze": lambda values, attributes: np.expand_dims(values[0], _axes(values, attributes)),
+    "Gather": _gather, "Squeeze": _squeeze, "Slice": _slice, "ConstantOfShape": _filled,
+    "Concat": lambda values, node: np.concatenate(values, node.integer("axis", 0)),
+    "Unsqueeze": lambda values, node: np.expand_dims(values[0], _axes(values, node)),
     "Reshape": lambda values, _: values[0].reshape(tuple(values[1])),
-    "Transpose": lambda values, attributes: values[0].transpose(
-        list(attributes["perm"].ints) if "perm" in attributes else None
-    ),
+    "Transpose": lambda values, node: values[0].transpose(node.list("perm", []) or None),
     "Identity": lambda values, _: values[0],
-    "Add": _pairs(np.add), "Sub": _pairs(np.subtract), "Mul": _pairs(np.multiply), "Div": _pairs(np.floor_divide),
+    "Add": _arithmetic(np.add), "Sub": _arithmetic(np.subtract), "Mul": _arithmetic(np.multiply),
+    "Div": _arithmetic(_quotient),
 }  # fmt: skip
+MOVING = ("Gather", "Squeeze", "Slice", "Unsqueeze", "Reshape", "Transpose", "Identity")  # their first input

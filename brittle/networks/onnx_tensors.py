@@ -17,6 +17,10 @@ TYPES = {  # by TensorProto.DataType: how the bytes are read, and the field that
     7: ("<i8", "int64_data"), 6: ("<i4", "int32_data"), 5: ("<i2", "int32_data"), 3: ("|i1", "int32_data"),
     2: ("|u1", "int32_data"), 9: ("|b1", "int32_data"),
 }  # fmt: skip
+TORCH_TYPES = {
+    1: torch.float32, 11: torch.float64, 10: torch.float16, 16: torch.bfloat16, 7: torch.int64, 6: torch.int32,
+    5: torch.int16, 3: torch.int8, 2: torch.uint8, 9: torch.bool,
+}  # fmt: skip
 HALVES = (10, 16)
 BRAIN_FLOAT = 16
 
@@ -42,7 +46,7 @@ def onnx_tensor(path: str | Path, stored: Any) -> Tensor:
     values = torch.from_numpy(numbers.reshape(shape).astype(numbers.dtype.newbyteorder("=")))
     finite = not values.is_floating_point() or bool(values.isfinite().all())
     require(finite, f"{array} holds NaN or infinity")
-    return values
+    return values.to(TORCH_TYPES[stored.data_type])
 
 
 def _numbers(stored: Any, dtype: np.dtype, field: str) -> np.ndarray:

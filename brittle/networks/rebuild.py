@@ -13,12 +13,23 @@ from brittle.common.notes import note
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.endings import without_ending
-from brittle.networks.graph import Graph, Interpreter, Step, Value, computed, filled, last_uses, of_one_type, shadow
+from brittle.networks.graph import (
+    ROWS,
+    Graph,
+    Interpreter,
+    Step,
+    Value,
+    computed,
+    filled,
+    keeps_rows,
+    last_uses,
+    of_one_type,
+    shadow,
+)
 from brittle.networks.operations import VIEWS
 from brittle.networks.recognise import Recognition, black_box, of_graph
 from brittle.networks.terms import OpaqueError
 
-ROWS = 1009  # a prime, so that examples which are mixed up show in the shapes
 CONVOLUTIONS = ("conv1d", "conv2d", "convolution")
 PRODUCTS = {"linear": "input", "addmm": "mat1", "matmul": "self", "mm": "self"}  # and the argument that holds the rows
 
@@ -68,11 +79,10 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
         value = values[step.output] = computed(path, step, arguments)
         if from_input & set(step.inputs()):
             from_input.add(step.output)
-            apart = not isinstance(value, Tensor) or value.shape[:1] == (ROWS,)
-            require(
-                apart and not _cuts_rows(step, arguments),
-                f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart",
-            )
+            words = f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart"
+            require(keeps_rows(step, arguments, value), words)
+            empty = isinstance(value, Tensor) and value.numel() == 0
+            require(not empty, f"{path}: the operation '{step.operation}' leaves nothing of an example")
         held += _numbers(value)
         work += _work(step, arguments, value)
         most = max(most, held + _scratch(step, arguments, value))
@@ -80,13 +90,6 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
         require(fits, f"{path}: the operation '{step.operation}' makes the network too large ({most} numbers at once)")
         held -= sum(_numbers(values.pop(name, None)) for name in ends.get(place, ()))
     return most
-
-
-def _cuts_rows(step: Step, arguments: dict[str, Any]) -> bool:
-    """Whether it takes some of the examples, were there more of them."""
-    if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
-        return False
-    return bool(arguments.get("start")) or arguments.get("end") is not None
 
 
 def _numbers(value: Any) -> int:
