@@ -28,13 +28,17 @@ class Tally(Protocol):
 
 @dataclass(frozen=True)
 class Part:
-    """A kind of cases: `examine` looks at those of a seed, `cases` of them, one in `share` of all cases asked for."""
+    """A kind of cases: `examine` looks at those of a seed, `cases` of them, one in `share` of all cases asked for.
+
+    What they judge is the code of the module `judged`.
+    """
 
     name: str
     examine: Callable[[int], Any]
     tally: type[Any]
-    cases: int
-    share: float
+    cases: int = 1
+    share: float = 0.0
+    judged: str = "brittle.certificates.exact"
 
 
 PARTS = (
@@ -51,44 +55,49 @@ PARTS = (
 class Chunk:
     """Some seeds of one part; its file is named by them and by the code that they judge."""
 
-    part: int
+    part: Part
     first: int
     count: int
 
     def __call__(self) -> Any:
-        part, total = PARTS[self.part], PARTS[self.part].tally()
+        total = self.part.tally()
         with one_thread():
             for seed in range(self.first, self.first + self.count):
-                total.add(part.examine(seed))
+                total.add(self.part.examine(seed))
         return total
 
     @property
     def file(self) -> str:
-        code = code_hash("brittle.certificates.exact")
-        return f"{PARTS[self.part].name}-{self.first}-{self.count}-{code}.json"
+        return f"{self.part.name}-{self.first}-{self.count}-{code_hash(self.part.judged)}.json"
 
 
 def run(cases: int, seed: int = 0, jobs: int = 1, keep: Path | None = None, only: str = "") -> dict[str, Any]:
     """The tallies of all parts, of at least so many cases together."""
     totals = {part.name: part.tally() for part in PARTS if only in part.name}
-    for chunk, tally in _done(_chunks(cases, seed, only), jobs, keep):
-        totals[PARTS[chunk.part].name].add(tally)
+    for chunk, tally in done(_chunks(cases, seed, only), jobs, keep):
+        totals[chunk.part.name].add(tally)
     return totals
 
 
+def chunks_of(part: Part, wanted: int, seed: int) -> list[Chunk]:
+    """The seeds from `seed` times ten million on, a chunk at a time."""
+    first = seed * 10**7
+    return [Chunk(part, first + start, min(SEEDS, wanted - start)) for start in range(0, wanted, SEEDS)]
+
+
 def _chunks(cases: int, seed: int, only: str) -> list[Chunk]:
-    found = []
-    for place, part in enumerate(PARTS):
+    found: list[Chunk] = []
+    for part in PARTS:
         wanted = max(1, -(-int(part.share * cases) // part.cases)) if only in part.name else 0
-        for start in range(0, wanted, SEEDS):
-            found.append(Chunk(place, seed * 10**7 + start, min(SEEDS, wanted - start)))
+        found += chunks_of(part, wanted, seed)
     return found
 
 
-def _done(chunks: list[Chunk], jobs: int, keep: Path | None) -> Iterator[tuple[Chunk, Any]]:
+def done(chunks: list[Chunk], jobs: int, keep: Path | None) -> Iterator[tuple[Chunk, Any]]:
+    """The chunks and their tallies, those that the folder holds first."""
     known = {chunk: keep / chunk.file for chunk in chunks if keep is not None and (keep / chunk.file).exists()}
     for chunk, path in known.items():
-        yield chunk, _read(PARTS[chunk.part].tally, json.loads(path.read_text()))
+        yield chunk, _read(chunk.part.tally, json.loads(path.read_text()))
     for chunk, tally in _worked([chunk for chunk in chunks if chunk not in known], jobs):
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
