@@ -147,6 +147,7 @@ class Child:
 def _work(job: Job, folder: Path) -> None:
     """In the child: run the tests and write the result."""
     os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     limit = int(job.seconds) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))

@@ -16,6 +16,7 @@ import hashlib
 import json
 import random
 import re
+import signal
 import sys
 import time
 from collections import Counter
@@ -100,7 +101,7 @@ class Map:
         chosen = [GROUPS[name] for name in groups]
         files = sorted({path for group in chosen for path in group.test_paths})
         covered = tuple(sorted({path for group in GROUPS.values() for path in group.paths}))
-        key = {file: f"map {everything()} {file}" for file in files}
+        key = {file: f"{digest(file, *covered)} {file}" for file in files}
         jobs = [Job(file, (file,), seconds=MAP_SECONDS, covered=covered) for file in files if not kept.get(key[file])]
         for number, (job, ran) in enumerate(mutant_runs.run(jobs), 1):
             assert ran.by not in ("import", "crash", "time"), f"{job.name} without a mutant: {ran.by}"
@@ -216,6 +217,7 @@ def main() -> None:
         print("\n".join(f"{groups[mutant]}: {mutant.name}" for mutant in chosen))
         return
     mutant_runs.preload()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # which ends the children
     order, found = list(GROUPS), list[Result]()
     chosen.sort(key=lambda mutant: order.index(groups[mutant]))
     for result in results({mutant: groups[mutant] for mutant in chosen}, Kept(given.keep), given.seconds):

@@ -12,7 +12,7 @@ from brittle.networks import TwoLayer
 from brittle.theorems import Instance, Outcome, Theorem, check_instance
 from brittle.theorems.frei2023 import lemmas as frei
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
-from brittle.theorems.frei2023.statements import NotRobust
+from brittle.theorems.frei2023.statements import NOT_FLIPPED, NotRobust, _stays_at_most
 from brittle.theorems.kkt_proof import Groups, ProofConstants
 from brittle.theorems.vardi2022 import lemmas as vardi
 from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
@@ -105,8 +105,9 @@ def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):
     mass = ClusterConstants.mass.fget
     monkeypatch.setattr(ClusterConstants, "mass", property(lambda self: 100 * mass(self)))
     verdict = check_instance(NotRobust(), known())
-    assert verdict.verdict is Outcome.INCONCLUSIVE
-    assert "use trials" in verdict.advice
+    assert verdict.verdict is Outcome.VIOLATED
+    assert NOT_FLIPPED in verdict.advice
+    assert _stays_at_most(known()) >= verdict.measured["share that does not flip, counted"] == 1
 
 
 def single_precision(instance: Instance) -> Instance:
