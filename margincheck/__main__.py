@@ -20,7 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
         examples = read_data(path := given.data)
         proof = read_proof(path := given.proof, *examples, given.seconds)
     except (Refused, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
-        print(f"{path}: {str(error)[:200] or type(error).__name__}", file=sys.stderr)
+        print(*filter(str.isprintable, f"{path}: {str(error)[:200] or type(error).__name__}"), sep="", file=sys.stderr)
         return 2
     try:
         with np.errstate(all="ignore"):

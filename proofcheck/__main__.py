@@ -22,7 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
         examples = read_data(path := given.data, network)
         proof = read_proof(path := given.proof, network, *examples, given.seconds)
     except (Refused, KeyError, IndexError, ValueError, TypeError, MemoryError) as error:
-        print(f"{path}: {str(error)[:200] or type(error).__name__}", file=sys.stderr)
+        print(*filter(str.isprintable, f"{path}: {str(error)[:200] or type(error).__name__}"), sep="", file=sys.stderr)
         return 2
     refused, where = 0, f" in the box {proof.found['box'].tolist()}" if len(proof.found["box"]) else ""
     for claim, row in enumerate(proof.found["rows"]):

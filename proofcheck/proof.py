@@ -91,7 +91,7 @@ def read_proof(path: Path, network: Network, X: Array, y: Array, seconds: float)
     shapes |= {name: (1 if len(found[name]) == 1 else steps, wide[name]) for name in MULTIPLIERS}
     fit = all(found[name].shape == shape for name, shape in shapes.items())
     require(fit and all(found[name].dtype.kind in "iu" for name in whole), "its arrays do not fit together")
-    require(((rows >= 0) & (rows < len(X))).all(), "it is about examples that are not there")
+    require(claims and ((rows >= 0) & (rows < len(X))).all(), "it claims nothing, or has examples that are not there")
     require(found["network"].tobytes() == digest(network.parameters()), "it is about another network")
     require(found["data"].tobytes() == digest([X[rows], y[rows]]), "it is about other examples")
     return Proof(network, X, y, found, seconds)

@@ -198,10 +198,9 @@ class Attack(ABC, Generic[Outcome]):
         rows = count if self.joint else max(1, AT_ONCE // data.columns)
         if count <= rows:
             return found(target)
-        alone = replace(data, X_test=None, y_test=None)
         places = torch.split(torch.arange(count), rows)
         parts = (
-            replace(target, data=alone.take(index), watch=_share(target.watch, place, len(places)))
+            replace(target, data=data.training.take(index), watch=_share(target.watch, place, len(places)))
             for place, index in enumerate(places)
         )
         return joined(map(found, parts), count)

@@ -17,7 +17,6 @@ from brittle.common.errors import require, require_count
 
 if TYPE_CHECKING:
     from brittle.certificates import Bounds, Certificate
-    from brittle.proving import Proof
     from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -60,28 +59,27 @@ def certify(
     require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
     network, data = loaded(network_file, data_file)
     data = _first(data.test if test else data, examples)
-    with watching(called(method)) as watch, crew_for(keep, engine, jobs) as crew:
-        if crew is None:
-            found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
-        else:
-            from brittle.experiments.chunks import certified
+    with crew_for(keep, engine, jobs) as crew:
+        with watching(called(method)) as watch:
+            if crew is None:
+                found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
+            else:
+                from brittle.experiments.chunks import certified
 
-            found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, watch=watch)
-    for reason, count in Counter(filter(None, found.reason)).items():
-        say(f"nothing is proved of {count} examples: {reason}")
-    asked = Asked(proof, network_file.path, None if test else data_file.path)
-    boxed = bounds if isinstance(method, Dual) and method.boxed else None
-
-    def proved() -> "Proof | None":
-        return asked.proof(network, data, found.lower, found.flips, boxed, getattr(method, "seconds", 60.0))
-
-    summary = _summary(found)
-    content = {**summary, **found.to_json(), "seed": seed}
-    deliver(
-        lambda: emit(content, json_file, fields_table(summary)),
-        lambda: asked.write(proved()),
-        lambda: _draw(found, plot),
-    )
+                flips = proof is not None  # where to look for the proof
+                found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, flips=flips, watch=watch)
+        for reason, count in Counter(filter(None, found.reason)).items():
+            say(f"nothing is proved of {count} examples: {reason}")
+        asked = Asked(proof, network_file.path, None if test else data_file.path, crew)
+        boxed = bounds if isinstance(method, Dual) and method.boxed else None
+        seconds = getattr(method, "seconds", 60.0)
+        summary = _summary(found)
+        content = {**summary, **found.to_json(), "seed": seed}
+        deliver(
+            lambda: emit(content, json_file, fields_table(summary)),
+            lambda: asked.write(asked.proof(network, data, found.lower, found.flips, boxed, seconds)),
+            lambda: _draw(found, plot),
+        )
 
 
 def _draw(found: "Bounds", plot: Path | None) -> None:
@@ -93,12 +91,12 @@ def _draw(found: "Bounds", plot: Path | None) -> None:
 
 
 def _first(data: "Data", count: int | None) -> "Data":
-    from brittle.settings import Data
+    import torch
 
     if count is None:
         return data
     require_count("--examples", count)
-    return Data(data.X[:count], data.y[:count], truth=data.truth)
+    return data.training.take(torch.arange(min(count, len(data))))
 
 
 def _summary(found: "Bounds") -> dict[str, Any]:

@@ -11,6 +11,7 @@ from brittle.cli.options import RESULTS, file_to_write
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from brittle.experiments import Crew
     from brittle.networks import Network
     from brittle.proving import Proof
     from brittle.settings import Data
@@ -28,11 +29,15 @@ ProofFile = Annotated[
 
 
 class Asked(NamedTuple):
-    """Where the proof is to be written, and the files that it is about; None: there are none."""
+    """Where the proof is to be written, and the files that it is about; None: there are none.
+
+    The `crew` looks for it in chunks, which it keeps; None: all is done here and at once.
+    """
 
     path: Path | None
     network: Path | None = None
     data: Path | None = None
+    crew: "Crew | None" = None
 
     def proof(
         self,
@@ -49,13 +54,21 @@ class Asked(NamedTuple):
         from brittle.proving import prove
 
         with watching("proof") as watch:
-            found = prove(network, data, lower, flips, box=box, seconds=seconds, watch=watch)
+            if self.crew is None:
+                found = prove(network, data, lower, flips, box=box, seconds=seconds, watch=watch)
+            else:
+                from brittle.experiments.chunks import proved
+
+                found = proved(network, data, lower, flips, self.crew, box=box, seconds=seconds, watch=watch)
         say(str(found))
         return found
 
     def write(self, proof: "Proof | None") -> None:
         """The proof, and beside it the network and the data where the checker cannot read their own files."""
         if self.path is None or proof is None:
+            return
+        if not proof.rows:
+            say(f"{self.path} is not written: there is no radius that the proof would hold")
             return
         from brittle.proving import write_beside
 

@@ -1,11 +1,11 @@
 """Certificates and attacks of many examples, a chunk at a time: the chunks run anywhere and survive an interruption."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.attacks import Attack, AttackResult
 from brittle.attacks.base import Bounds as Box
@@ -16,11 +16,12 @@ from brittle.common.errors import require
 from brittle.common.progress import Watch, silent
 from brittle.experiments.pieces import Crew, Outcome
 from brittle.networks import Network
+from brittle.proving import Proof, joined, prove
 from brittle.settings import Data
 
 CERTIFIED_AT_ONCE = 16  # sizes do not depend on the engine, so neither does what is found
 ATTACKED_AT_ONCE = 256  # more: attacks start from other examples of the chunk, too
-KEPT = ("lower", "upper", "exact", "seconds", "nodes")  # of certificates; flips are not kept
+KEPT = ("lower", "upper", "exact", "seconds", "nodes")  # of certificates; flips only where they are needed
 
 Found = TypeVar("Found", bound=AttackResult)
 
@@ -35,12 +36,30 @@ class CertifiedChunk:
     box: Box | None
     cap: float
     seed: int
+    flips: bool = False
 
     def __call__(self) -> Outcome:
         rng = Generator().manual_seed(self.seed)
         found = self.method.bound(self.network, self.data, bounds=self.box, cap=self.cap, rng=rng)
         words = {"status": [str(ending) for ending in found.status], "reason": list(found.reason)}
-        return {**{name: getattr(found, name) for name in KEPT}, **words}
+        kept = (*KEPT, "flips") if self.flips else KEPT
+        return {**{name: getattr(found, name) for name in kept}, **words}
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedChunk:
+    """These `data` with the radii that are to be proved, and with where to look."""
+
+    network: Network
+    data: Data
+    lower: Tensor
+    flips: Tensor
+    box: Box | None
+    seconds: float
+
+    def __call__(self) -> Outcome:
+        found = prove(self.network, self.data, self.lower, self.flips, box=self.box, seconds=self.seconds)
+        return {name: torch.from_numpy(values) for name, values in found.claims().items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +88,12 @@ def certified(
     box: Box | None = None,
     cap: float | None = None,
     seed: int = 0,
+    flips: bool = False,
     watch: Watch = silent,
 ) -> Bounds:
-    """What `method.bound` gives, chunk by chunk and without flips; every chunk draws from the same `seed`."""
+    """What `method.bound` gives, chunk by chunk, with `flips` if asked; every chunk draws from the same `seed`."""
     limit = default_cap(data) if cap is None else cap
-    parts = [CertifiedChunk(network, each, method, box, limit, seed) for each in chunks(data, CERTIFIED_AT_ONCE)]
+    parts = [CertifiedChunk(network, each, method, box, limit, seed, flips) for each in chunks(data, CERTIFIED_AT_ONCE)]
     found = list(crew(parts, watch))
     endings = {str(ending): ending for ending in Ending}
     return Bounds(
@@ -82,8 +102,29 @@ def certified(
         reason=tuple(_joined(found, "reason")),
         method=method.name,
         cap=limit,
-        flips=torch.zeros(0, data.columns, dtype=torch.float64),
+        flips=torch.cat([each["flips"] for each in found]) if flips else data.X.new_zeros(0, data.columns).double(),
     )
+
+
+def proved(
+    network: Network,
+    data: Data,
+    lower: Tensor,
+    flips: Tensor,
+    crew: Crew,
+    *,
+    box: Box | None = None,
+    seconds: float = 60.0,
+    watch: Watch = silent,
+) -> Proof:
+    """What `prove` gives, chunk by chunk."""
+    radii, directions = torch.split(lower, CERTIFIED_AT_ONCE), torch.split(flips, CERTIFIED_AT_ONCE)
+    parts = [
+        ProvedChunk(network, *each, box, seconds)
+        for each in zip(chunks(data, CERTIFIED_AT_ONCE), radii, directions, strict=True)
+    ]
+    found = [{name: values.numpy() for name, values in each.items()} for each in crew(parts, watch)]
+    return joined(network, data, lower, [len(part.data) for part in parts], found, box)
 
 
 def attacked(
@@ -107,9 +148,8 @@ def attacked(
 
 def chunks(data: Data, size: int) -> Iterator[Data]:
     """The training examples, so many at a time and without the others: every chunk travels by itself."""
-    alone = replace(data, X_test=None, y_test=None)
     for rows in torch.split(torch.arange(len(data)), size):
-        yield alone.take(rows)
+        yield data.training.take(rows)
 
 
 def _joined(found: Sequence[Outcome], name: str) -> list[Any]:

@@ -1,7 +1,7 @@
 """From certified radii to a file that proves them again, with nothing in it that has to be trusted."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from brittle.common.threads import one_blas_thread
 from brittle.networks import Layered, Network, as_layered
 from brittle.proving.chains import Chained, Rivals
 from brittle.proving.deep import DeepProver
-from brittle.proving.program import Line, Program, Unproved, steps_of
+from brittle.proving.program import Line, Program, Unproved, programs_of, steps_of
 from brittle.proving.two_layers import TwoLayerProver
 from brittle.settings import Data
 from proofcheck.balls import Ball, Definite, Refused
@@ -74,7 +74,7 @@ class Proof:
         found = {
             "network": np.frombuffer(digest(self.network.parameters()), dtype=np.uint8),
             "data": np.frombuffer(digest([self.X[rows], self.y[rows]]), dtype=np.uint8),
-            **self._claims(),
+            **self.claims(),
         }
         return found if self.box is None else {**found, "box": np.array(self.box)}
 
@@ -83,13 +83,14 @@ class Proof:
         N, d = self.network.parts[-1].stop, self.X.shape[1]
         empty = {name: np.zeros((1, d if name == "walls" else N)) for name in MULTIPLIERS}
         box = np.array(self.box or ())
-        written = WrittenProof(self.network, self.X, self.y, {**empty, "box": box, **self._claims()}, np.inf, known)
+        written = WrittenProof(self.network, self.X, self.y, {**empty, "box": box, **self.claims()}, np.inf, known)
         try:
             return written.check(claim) == self.radii[claim]
         except Refused:
             return False
 
-    def _claims(self) -> dict[str, np.ndarray]:
+    def claims(self) -> dict[str, np.ndarray]:
+        """The arrays that say what is claimed, and why; `programs_of` reads them."""
         lines = [line for program in self.programs for line in program]
         numbers = np.cumsum([line.step is not None for line in lines]) - 1
         places = [line.neuron if line.step is None else number for line, number in zip(lines, numbers, strict=True)]
@@ -135,6 +136,24 @@ def prove(
     return Proof(prover.network, prover.X, prover.y, rows, radii, programs, lower.numpy(), box)
 
 
+def joined(
+    network: Network,
+    data: Data,
+    lower: Tensor,
+    sizes: Sequence[int],
+    claims: Sequence[Mapping[str, np.ndarray]],
+    box: Box | None = None,
+) -> Proof:
+    """Return the proof of all data from the claims about parts of these sizes, in their order."""
+    layered = as_layered(network, "--proof").to(torch.float64)
+    net, X, y = _checkable(layered, data)
+    starts = np.cumsum([0, *sizes]).tolist()
+    rows = tuple(start + row for start, each in zip(starts, claims, strict=False) for row in each["rows"].tolist())
+    radii = tuple(radius for each in claims for radius in each["radii"].tolist())
+    programs = tuple(program for each in claims for program in programs_of(each, net.parts[-1].stop, X.shape[1]))
+    return Proof(net, X, y, rows, radii, programs, lower.numpy(), box)
+
+
 @dataclass(frozen=True, eq=False)
 class _Prover:
     layered: Layered
@@ -147,8 +166,7 @@ class _Prover:
 
     @classmethod
     def of(cls, layered: Layered, data: Data, box: Box | None, seconds: float) -> "_Prover":
-        X, y = np.ascontiguousarray(data.X.double().numpy()), data.y.double().numpy()
-        return cls(layered, checked(layered), X, y, box, seconds, {})
+        return cls(layered, *_checkable(layered, data), box, seconds, {})
 
     @property
     def searches(self) -> bool:
@@ -240,6 +258,11 @@ class _Prover:
                     break
             radius = min(radius, float(np.sqrt(max(2 * floor, 0.0))) * (1 - 1e-12))
         return radius
+
+
+def _checkable(layered: Layered, data: Data) -> tuple[Checked, Array, Array]:
+    """The network and the data as the checker has them."""
+    return checked(layered), np.ascontiguousarray(data.X.double().numpy()), data.y.double().numpy()
 
 
 def checked(layered: Layered) -> Checked:

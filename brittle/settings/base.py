@@ -154,6 +154,11 @@ class Data:
         X, y = (required(each, "these data have no test examples") for each in (self.X_test, self.y_test))
         return Data(X, y, truth=replace(self.truth, cluster=self.truth.cluster_test, cluster_test=None))
 
+    @property
+    def training(self) -> "Data":
+        """The training examples without the held-out ones."""
+        return replace(self, X_test=None, y_test=None, truth=replace(self.truth, cluster_test=None))
+
     def take(self, index: Tensor) -> "Data":
         """The training examples with these indices (or this mask); test examples stay."""
         cluster = None if self.truth.cluster is None else self.truth.cluster[index]
@@ -256,7 +261,7 @@ class GivenSet(Setting):
             return self._split(data, examples, rng, test)
         data = data.take(_some("examples", len(data), examples, rng))
         if test == 0:
-            return replace(data, X_test=None, y_test=None, truth=replace(data.truth, cluster_test=None))
+            return data.training
         return data.take_test(_some("test", len(data.test), test, rng))
 
     def _split(self, data: Data, examples: int | None, rng: Generator, test: int | None) -> Data:

@@ -4,22 +4,27 @@ import importlib
 import json
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from brittle.attacks import PGD, MinimumNorm, Restriction, Universal
+from brittle.attacks import base as attacks_base
 from brittle.certificates import Dual, Exact
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.common.fingerprint import fingerprint
 from brittle.experiments import chunks
-from brittle.experiments.chunks import CertifiedChunk, attacked, certified
+from brittle.experiments.chunks import CertifiedChunk, attacked, certified, proved
 from brittle.experiments.pieces import Crew, PieceTask
 from brittle.experiments.sweep import Engine, Local
 from brittle.networks import Convolution, PyTorch, save_network
-from brittle.settings import Data, save_data
+from brittle.proving import prove
+from brittle.proving.program import programs_of
+from brittle.settings import Data, Truth, save_data
+from proofcheck.__main__ import main as proofcheck
 
 
 @pytest.fixture
@@ -96,6 +101,66 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_bounds(subject, tmp_path):
     resumed = certified(*subject, Dual(), Crew(others, tmp_path))
     assert [len(piece.data) for piece in others.pieces] == [3, 1]
     assert same(resumed, certified(*subject, Dual(), Crew()))
+
+
+def proof_of(subject, crew):
+    """The proof of seven examples, in three chunks, and its file as it is written."""
+    found = certified(*subject, Dual(), crew, flips=True)
+    proof = proved(*subject, found.lower, found.flips, crew)
+    proof.save("proof.npz")
+    return proof, Path("proof.npz").read_bytes()
+
+
+@pytest.mark.parametrize("network", ["two layers", "deep"])
+def test_a_proof_in_chunks_is_the_same_however_often_it_was_stopped(subject, tmp_path, monkeypatch, rng, network):
+    monkeypatch.chdir(tmp_path)
+    known = PyTorch().draw_deep(5, [4, 3], rng) if network == "deep" else subject[0]
+    subject = known, Data(subject[1].X[:7], known.predict(subject[1].X[:7]))
+    with pytest.raises(KeyboardInterrupt):
+        proof_of(subject, Crew(Dying(2), tmp_path / "kept"))
+    certified(*subject, Dual(), Crew(None, tmp_path / "kept"), flips=True)
+    with pytest.raises(KeyboardInterrupt):
+        proof_of(subject, Crew(Dying(2), tmp_path / "kept"))
+    resumed, written = proof_of(subject, Crew(Backwards(), tmp_path / "kept"))
+    assert written == proof_of(subject, Crew())[1]
+    found = certified(*subject, Dual(), Crew(), flips=True)
+    whole = prove(*subject, found.lower, found.flips)
+    assert (resumed.rows, resumed.radii) == (whole.rows, whole.radii)
+    assert len(resumed.rows) == int((found.lower > 0).sum())
+    known, programs = whole.claims(), programs_of(whole.claims(), whole.network.parts[-1].stop, 5)
+    again = replace(whole, programs=tuple(programs)).claims()
+    assert known.keys() == again.keys()
+    assert all(known[name].dtype == again[name].dtype and np.array_equal(known[name], again[name]) for name in known)
+
+
+def test_certify_writes_a_proof_from_kept_chunks(files, capsys):
+    command = ["certify", "net.npz", "--data", "data.npz", "--keep", "kept", "--proof", "proof.npz", "--examples", "6"]
+    assert main([*command, "--jobs", "2"]) == 0
+    first = (files / "proof.npz").read_bytes()
+    for place, path in enumerate(sorted((files / "kept").iterdir())):
+        if place % 2:
+            path.unlink()
+    assert main(command) == 0
+    assert (files / "proof.npz").read_bytes() == first
+    assert "the proof holds 5 of 5 radii" in capsys.readouterr().err
+    assert proofcheck(["proof.npz", "--network", "net.npz", "--data", "data.npz"]) == 0
+    assert capsys.readouterr().out.count("no flip within") == 5
+
+
+def test_examples_that_know_their_clusters_are_cut(subject, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    network, data = subject
+    means, labels = torch.eye(2, 5, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
+    cluster = torch.arange(10) % 2
+    clustered = replace(data, truth=Truth(means=means, mean_labels=labels, cluster=cluster, cluster_test=cluster[:4]))
+    assert same(certified(network, clustered, Dual(), Crew()), certified(network, data, Dual(), Crew()))
+    monkeypatch.setattr(attacks_base, "AT_ONCE", 15)
+    assert len(MinimumNorm().run(network, clustered).norms) == 10
+    save_network(network, "net.npz")
+    save_data(clustered, "data.npz")
+    for options, count in ((["--examples", "3"], 3), (["--examples", "99"], 10), (["--examples", "3", "--test"], 3)):
+        assert main(["certify", "net.npz", "--data", "data.npz", "--json", "-", *options]) == 0
+        assert len(json.loads(capsys.readouterr().out)["lower"]) == count
 
 
 def test_a_chunk_takes_nothing_along_that_it_does_not_need(subject, tmp_path):

@@ -9,7 +9,7 @@ import torch
 
 from benchmarks.forged import BREAKS, HELPS, accepted, broken, genuine, lie, run
 from proofcheck.__main__ import main
-from proofcheck.proof import NEVER, SPLIT, digest
+from proofcheck.proof import NEVER, SPLIT, digest, read_data, read_network
 
 HUGE = 2**33
 
@@ -177,6 +177,18 @@ def written(folder, W, b, v, c, x, radius, program):
     nothing = {"kinds": np.zeros((0, len(b)), dtype=np.int8), "mu": np.zeros(0)}
     np.savez(folder / "proof.npz", program=np.array(program), **hashes, **claim, **nothing)
     return [str(folder / "proof.npz"), "--network", str(folder / "network.npz"), "--data", str(folder / "data.npz")]
+
+
+def test_a_proof_of_nothing_is_refused(claims, path):
+    """Whoever looks at the exit code alone would take it for proved."""
+    rows = np.zeros(0, dtype=np.int64)
+    nothing = {"rows": rows, "radii": np.zeros(0), "starts": np.zeros(1, dtype=np.int64)}
+    for claim in claims[:2]:
+        examples = [each[:0] for each in read_data(claim.data, read_network(claim.network))]
+        of_none = np.frombuffer(digest(examples), dtype=np.uint8)
+        outcome = accepted({**claim.arrays, **nothing, "data": of_none}, claim, path)
+        assert refused(outcome)
+        assert "it claims nothing" in outcome[1]
 
 
 def test_a_split_of_a_neuron_whose_input_overflows_closes_nothing(tmp_path, capsys):

@@ -9,7 +9,6 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
-from brittle.settings import Data
 from brittle.theorems.base import Failures, LikelyClaim, Solution
 from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
 from brittle.theorems.instance import Instance
@@ -100,7 +99,7 @@ class Universal(LikelyClaim):
         failures = skipped = 0
         for _ in range(trials):
             instance = replace(self.recipe, tests=1).instance(rng)
-            instance = replace(instance, data=_alone(instance.data.test))
+            instance = replace(instance, data=instance.data.test)
             if not self.supposes(instance):
                 skipped += 1
                 continue
@@ -141,10 +140,6 @@ def beside_the_gradient(off: OffSubspace, spoken: Tensor, Z: Tensor) -> dict[str
         "flip along z there, over ‖x0‖": along_z / length,
         "flip along Π∇N there, over ‖x0‖": along_gradient / length,
     }
-
-
-def _alone(data: Data) -> Data:
-    return replace(data, X_test=None, y_test=None)
 
 
 @dataclass(frozen=True)
