@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import read_pickle
 from brittle.networks.graph import Builder, Graph, Value
+from brittle.networks.operations import BENEATH
 
 TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32,
@@ -21,12 +21,6 @@ TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
 }  # fmt: skip
 STATE = ("parameter", "buffer", "tensor_constant")
 IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size")
-DECOMPOSED: dict[str, Callable[[list[Any]], tuple[str, list[Any]]]] = {  # what `run_decompositions` makes of layers
-    "_native_batch_norm_legit_no_training": lambda given: ("batch_norm", [*given[:5], False, *given[5:]]),
-    "max_pool2d_with_indices": lambda given: ("max_pool2d", given),
-    "_softmax": lambda given: ("softmax", given[:2]),
-    "_log_softmax": lambda given: ("log_softmax", given[:2]),
-}
 SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError)
 
 
@@ -105,7 +99,7 @@ def _graph(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor
     )
     start, end = (each[0]["arg"]["as_tensor"]["name"] for each in (inputs, outputs))
     lengths = [each.get("as_int") for each in graph["tensor_values"][start]["sizes"]]
-    builder = Builder(path, start, constants, rows=lengths[0] if lengths else None)
+    builder = Builder(path, start, constants, rows=lengths[0] if lengths else None, beneath=True)
     for node in graph["nodes"]:
         _add(builder, node)
     fixed = tuple(lengths[1:]) if all(type(each) is int for each in lengths[1:]) else ()
@@ -122,10 +116,7 @@ def _add(builder: Builder, node: dict[str, Any]) -> None:
     given = [(each["name"], _argument(builder.path, each["arg"]), each.get("kind", 1)) for each in node["inputs"]]
     arguments = [value for _, value, kind in given if kind == 1]
     options = {key: value for key, value, kind in given if kind != 1}
-    if name in DECOMPOSED:
-        name, arguments = DECOMPOSED[name](arguments)
-        node["outputs"] = node["outputs"][:1]
-    single = len(node["outputs"]) == 1
+    single = len(node["outputs"]) == 1 or name in BENEATH
     require(single, f"{builder.path}: the operation '{name[:100]}' has several outputs, which is not read")
     builder.add(name, *arguments, output=_output(node["outputs"][0]), **options)
 
@@ -145,6 +136,8 @@ def _argument(path: str | Path, described: dict[str, Any]) -> Any:
         return content
     if kind == "as_none":
         return None
+    if kind == "as_scalar_type":
+        return TYPES.get(content, f"type {content}")
     if kind in ("as_memory_format", "as_layout", "as_device"):
         return None
     raise InputError(f"{path}: an argument of the kind '{kind[:60]}' is not read")

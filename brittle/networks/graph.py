@@ -2,22 +2,35 @@
 
 import inspect
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_GRAPH
-from brittle.networks.operations import ALIASES, OPERATIONS, VIEWS
+from brittle.networks.operations import (
+    ALIASES,
+    BENEATH,
+    BENEATH_SIGNATURES,
+    OPERATIONS,
+    SIGNATURES,
+    VIEWS,
+    Unread,
+)
 
 WAY_OUT = "save module.state_dict() and name the module (--architecture MODULE:CLASS), or pass it in Python"
 
 ROWS = 1009  # stands for the number of examples: a prime, so that examples which are mixed up show in the shapes
 ENDLESS = 2**31  # what files call the end of an axis, and more than any length
+
+
+class UnknownOperation(InputError):
+    """An operation that is not in the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,7 @@ class Builder:
     input: str
     constants: dict[str, Tensor]
     rows: int | None = None  # the number of examples that the file was written for, where that is fixed
+    beneath: bool = False  # whether operations are meant that PyTorch runs beneath its own
     steps: list[Step] = field(default_factory=list)
     _memory: dict[str, int] = field(default_factory=dict)
     _spent: set[int] = field(default_factory=set)
@@ -85,11 +99,8 @@ class Builder:
         """The value of one more step; ATen's name, its arguments in ATen's order or by ATen's names."""
         full = len(self.steps) < LARGEST_GRAPH
         require(full, f"{self.path}: has more than {LARGEST_GRAPH} operations, which is the most that is read")
-        plain = operation.removesuffix("_")
-        name = ALIASES.get(plain, plain)
-        known = name in OPERATIONS
-        require(known, f"{self.path}: uses the operation '{operation[:100]}', which is not read; {WAY_OUT}")
-        bound = self._bound(operation, OPERATIONS[name], self._current(arguments), self._current(options))
+        name, signature = self._meant(operation)
+        bound = self._bound(operation, signature, self._current(arguments), self._current(options))
         name, bound = self._row_wise(name, bound)
         step = Step(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
         fresh = step.output not in self._known
@@ -119,18 +130,50 @@ class Builder:
         constants = {name: value for name, value in self.constants.items() if name in used}
         return Graph(self.input, constants, steps, output, shape)
 
-    def _bound(self, name: str, run: Callable[..., Any], arguments: Any, options: Any) -> dict[str, Any]:
+    def _meant(self, operation: str) -> tuple[str, inspect.Signature]:
+        """The operation of the vocabulary, and the arguments that it has under this name."""
+        plain = operation.removesuffix("_")
+        if self.beneath and plain in BENEATH:
+            return BENEATH[plain][0], BENEATH_SIGNATURES[plain]
+        name = ALIASES.get(plain, plain)
+        if name not in OPERATIONS:
+            raise UnknownOperation(f"{self.path}: uses the operation '{operation[:100]}', which is not read; {WAY_OUT}")
+        return name, SIGNATURES[name]
+
+    def _bound(self, name: str, signature: inspect.Signature, arguments: Any, options: Any) -> dict[str, Any]:
+        """The arguments that are read, by name; anything else that would change the function is refused."""
         try:
-            bound = inspect.signature(run).bind(*arguments, **options).arguments
+            bound = signature.bind(*arguments, **options).arguments
         except TypeError as error:
             raise InputError(f"{self.path}: the operation '{name}' has other arguments here ({error})") from None
-        bound.pop("_", None)
         if isinstance(bound.get("end"), int) and bound["end"] >= ENDLESS:
             bound["end"] = None
-        for argument in bound.values():
-            for each in argument if isinstance(argument, list | tuple) else [argument]:
-                self._check(name, each)
-        return dict(bound)
+        read = {}
+        for key, value in bound.items():
+            kind = signature.parameters[key].annotation
+            mark = getattr(kind, "__metadata__", (None,))[0]
+            if not isinstance(mark, Unread):
+                read[key] = value
+                for each in value if isinstance(value, list | tuple) else [value]:
+                    self._check(name, each)
+            fits = mark.accepts(value) if isinstance(mark, Unread) else self._is(value, kind)
+            require(fits, f"{self.path}: '{name}' has {key}={str(value)[:60]} here, which is not read; {WAY_OUT}")
+        return read
+
+    def _is(self, value: Any, kind: Any) -> bool:
+        """Whether a value is what the annotation of an argument says."""
+        if get_origin(kind) is Annotated:
+            return self._is(value, kind.__metadata__[0])
+        if get_origin(kind) in (UnionType, Union):
+            return any(self._is(value, each) for each in get_args(kind))
+        if get_origin(kind) is Sequence:
+            return isinstance(value, list | tuple) and all(self._is(each, *get_args(kind)) for each in value)
+        if isinstance(value, Value):
+            return kind is Tensor or (kind is int and self.is_length(value))
+        if kind is int:
+            return isinstance(value, int) and not isinstance(value, bool)
+        plain = {float: bool | int | float, bool: bool, str: str, NoneType: NoneType}
+        return isinstance(value, plain.get(kind, ()))
 
     def _check(self, operation: str, argument: Any) -> None:
         if isinstance(argument, Value):

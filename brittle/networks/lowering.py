@@ -146,8 +146,8 @@ class Lowering(Bends):
         return self.convolution(input, weight, bias, stride, padding, dilation, groups)
 
     def batch_norm(
-        self, input: Expression, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-        momentum: float, eps: float, cudnn_enabled: bool = False,
+        self, input: Expression, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool = False,
+        eps: float = 1e-5,
     ) -> Expression:  # fmt: skip
         if training or running_mean is None or running_var is None:
             raise OpaqueError("it normalises by the batch")
@@ -170,14 +170,14 @@ class Lowering(Bends):
         self.parts["average{s}"] += 1
         return inner.mapped(outer, outer @ inner.offset, (channels, *pooled.shape[2:]))
 
-    def mean(self, inner: Expression, dim: Any, keepdim: bool = False, dtype: None = None) -> Expression:
+    def mean(self, inner: Expression, dim: Any = None, keepdim: bool = False) -> Expression:
         result = self.sum(inner, dim, keepdim)
         return self.mul(result, result.size / inner.size)
 
     def mean_places(self, inner: Expression) -> Expression:
         return self.mean(inner, range(2, len(inner.shape) + 1), keepdim=True)
 
-    def sum(self, inner: Expression, dim: Any, keepdim: bool = False, dtype: None = None) -> Expression:
+    def sum(self, inner: Expression, dim: Any = None, keepdim: bool = False) -> Expression:
         grouped, shape = groups(inner.shape, dim, keepdim)
         rows = np.repeat(np.arange(len(grouped)), grouped.shape[1])
         ones = np.ones(inner.size)

@@ -1,12 +1,15 @@
 """The one vocabulary of foreign networks: every operation that a file may ask for, under its ATen name.
 
 Readers of ONNX, TorchScript and exported programs translate into these names and arguments; nothing else is ever run.
-The arguments have ATen's names and order. Arguments that only choose an implementation are taken and ignored.
+The arguments have ATen's names and order, and their annotations say which values are read. What is marked `Unread` is
+taken with the values that leave the function what it is; all other arguments and values are refused.
 """
 
 import builtins
+import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor
@@ -14,7 +17,24 @@ from torch.nn import functional
 
 from brittle.common.errors import require
 
-Lengths = Any  # one whole number for all axes, or one for each
+Lengths = Annotated[Any, int | Sequence[int]]  # one whole number for all axes, or one for each
+Number = Annotated[Any, Tensor | float]
+
+
+@dataclass(frozen=True)
+class Unread:
+    """Marks an argument that is not read, because the function is the same for all `values` (all there are if None)."""
+
+    values: tuple[Any, ...] | None = None
+
+    def accepts(self, value: Any) -> bool:
+        return self.values is None or any(value is each or value == each for each in self.values)
+
+
+SCRIPT_TYPES = {6: torch.float32, 7: torch.float64}  # TorchScript's numbers for them
+FloatType = Annotated[Any, Unread((None, torch.float32, torch.float64, *SCRIPT_TYPES))]
+Layout = Annotated[Any, Unread()]  # where and how the numbers lie, and by which implementation they are found
+Never = Annotated[bool, Unread((False,))]
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -27,7 +47,8 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: float = 1, alpha: floa
 
 def convolution(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Lengths, padding: Lengths, dilation: Lengths,
-    transposed: bool, output_padding: Lengths, groups: int, *_: bool,
+    transposed: bool, output_padding: Lengths, groups: int, benchmark: Layout = False, deterministic: Layout = False,
+    cudnn_enabled: Layout = False, allow_tf32: Layout = False,
 ) -> Tensor:  # fmt: skip
     require(not transposed, "a transposed convolution is not read")
     return _convolve(weight.ndim - 2, input, weight, bias, stride, padding, dilation, groups)
@@ -59,15 +80,15 @@ def _convolve(
 
 def batch_norm(
     input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
-    training: bool, momentum: float, eps: float, cudnn_enabled: bool = False,
+    training: bool = False, momentum: Layout = 0.0, eps: float = 1e-5, cudnn_enabled: Layout = False,
 ) -> Tensor:  # fmt: skip
     require(not training, "it normalises by the batch; save the module in evaluation mode")
-    return functional.batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    return functional.batch_norm(input, running_mean, running_var, weight, bias, False, 0.0, eps)
 
 
 def layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
-    eps: float = 1e-5, cudnn_enable: bool = True,
+    eps: float = 1e-5, cudnn_enable: Layout = True,
 ) -> Tensor:  # fmt: skip
     return functional.layer_norm(input, list(normalized_shape), weight, bias, eps)
 
@@ -115,44 +136,44 @@ def adaptive_avg_pool2d(self: Tensor, output_size: Lengths) -> Tensor:
     return functional.adaptive_avg_pool2d(self, output_size)
 
 
-def add(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
+def add(self: Number, other: Number, alpha: float = 1) -> Tensor:
     return torch.add(self, other, alpha=alpha)
 
 
-def sub(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
+def sub(self: Number, other: Number, alpha: float = 1) -> Tensor:
     return torch.sub(self, other, alpha=alpha)
 
 
-def rsub(self: Tensor, other: Tensor | float, alpha: float = 1) -> Tensor:
-    return other - alpha * self
+def rsub(self: Tensor, other: Number, alpha: float = 1) -> Tensor:
+    return torch.rsub(self, other, alpha=alpha)
 
 
-def mul(self: Tensor, other: Tensor | float) -> Tensor:
+def mul(self: Number, other: Number) -> Tensor:
     return torch.mul(self, other)
 
 
-def div(self: Tensor, other: Tensor | float) -> Tensor:
+def div(self: Number, other: Number) -> Tensor:
     return torch.div(self, other)
 
 
-def clamp(self: Tensor, min: float | None = None, max: float | None = None) -> Tensor:
+def clamp(self: Tensor, min: Number | None = None, max: Number | None = None) -> Tensor:
     return torch.clamp(self, min, max)
 
 
-def clamp_min(self: Tensor, min: float) -> Tensor:
+def clamp_min(self: Tensor, min: Number) -> Tensor:
     return torch.clamp(self, min)
 
 
-def clamp_max(self: Tensor, max: float) -> Tensor:
+def clamp_max(self: Tensor, max: Number) -> Tensor:
     return torch.clamp(self, None, max)
 
 
-def softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
+def softmax(self: Tensor, dim: int, dtype: FloatType = None) -> Tensor:
     _within_rows(self, dim)
     return torch.softmax(self, dim)
 
 
-def log_softmax(self: Tensor, dim: int, dtype: None = None) -> Tensor:
+def log_softmax(self: Tensor, dim: int, dtype: FloatType = None) -> Tensor:
     _within_rows(self, dim)
     return torch.log_softmax(self, dim)
 
@@ -167,9 +188,8 @@ def log_softmax_rows(self: Tensor) -> Tensor:
     return torch.log_softmax(self.flatten(1), 1).reshape(self.shape)
 
 
-def mean(self: Tensor, dim: Lengths, keepdim: bool = False, dtype: None = None) -> Tensor:
-    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
-    return torch.mean(self, dim, keepdim)
+def mean(self: Tensor, dim: Lengths | None = None, keepdim: bool = False, dtype: FloatType = None) -> Tensor:
+    return torch.mean(self, _axes(self, dim), keepdim)
 
 
 def mean_places(self: Tensor) -> Tensor:
@@ -177,16 +197,12 @@ def mean_places(self: Tensor) -> Tensor:
     return self.flatten(2).mean(2).reshape(*self.shape[:2], *[1] * (self.ndim - 2))
 
 
-def sum(self: Tensor, dim: Lengths = None, keepdim: bool = False, dtype: None = None) -> Tensor:
-    require(dim is not None, "it mixes the examples of a batch")
-    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
-    return torch.sum(self, dim, keepdim)
+def sum(self: Tensor, dim: Lengths | None = None, keepdim: bool = False, dtype: FloatType = None) -> Tensor:
+    return torch.sum(self, _axes(self, dim), keepdim)
 
 
-def amax(self: Tensor, dim: Lengths = None, keepdim: bool = False) -> Tensor:
-    require(dim is not None, "it mixes the examples of a batch")
-    _within_rows(self, *([dim] if isinstance(dim, int) else dim))
-    return torch.amax(self, dim, keepdim)
+def amax(self: Tensor, dim: Lengths | None = None, keepdim: bool = False) -> Tensor:
+    return torch.amax(self, _axes(self, dim), keepdim)
 
 
 def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -229,7 +245,7 @@ def t(self: Tensor) -> Tensor:
     return torch.t(self)
 
 
-def squeeze(self: Tensor, dim: Lengths = None) -> Tensor:
+def squeeze(self: Tensor, dim: Lengths | None = None) -> Tensor:
     """Without axes all of length 1, but never that of the examples."""
     if dim is None:
         return torch.reshape(self, (self.shape[0], *(length for length in self.shape[1:] if length != 1)))
@@ -273,12 +289,12 @@ def identity(self: Tensor) -> Tensor:
     return self
 
 
-def dropout(input: Tensor, p: float = 0.5, train: bool = False) -> Tensor:
+def dropout(input: Tensor, p: Layout = 0.5, train: Layout = False) -> Tensor:
     """As in evaluation: whoever exports a network in training mode means the network."""
     return input
 
 
-def contiguous(self: Tensor, memory_format: int | None = None) -> Tensor:
+def contiguous(self: Tensor, memory_format: Layout = None) -> Tensor:
     return self
 
 
@@ -316,6 +332,32 @@ def softplus(self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     return functional.softplus(self, beta, threshold)
 
 
+def pow(self: Number, exponent: Number) -> Tensor:
+    return torch.pow(self, exponent)
+
+
+def _to_copy(
+    self: Tensor, dtype: FloatType = None, layout: Layout = None, device: Layout = None, pin_memory: Layout = None,
+    non_blocking: Layout = False, memory_format: Layout = None,
+) -> Tensor:  # fmt: skip
+    return self
+
+
+def _softmax(self: Tensor, dim: int, half_to_float: Never) -> Tensor:
+    return softmax(self, dim)
+
+
+def _batch_norm_in_evaluation(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    momentum: Layout, eps: float,
+) -> Tensor:  # fmt: skip
+    return batch_norm(input, weight, bias, running_mean, running_var, eps=eps)
+
+
+def _max_over_axis(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    return amax(self, dim, keepdim)
+
+
 def _plain(function: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
     def run(self: Tensor) -> Tensor:
         return function(self)
@@ -336,6 +378,13 @@ def _positive(*lengths: Lengths) -> None:
         require(all(isinstance(value, int) and value > 0 for value in values), f"{each} must be positive")
 
 
+def _axes(self: Tensor, dim: Lengths | None) -> list[int]:
+    axes = [dim] if isinstance(dim, int) else list(dim or ())
+    require(len(axes) > 0, "it mixes the examples of a batch")
+    _within_rows(self, *axes)
+    return axes
+
+
 def _within_rows(self: Tensor, *dims: int) -> None:
     require(all(dim % self.ndim != 0 for dim in dims), "it mixes the examples of a batch")
 
@@ -348,20 +397,28 @@ OPERATIONS: dict[str, Operation] = {
         max_pool1d, avg_pool1d, adaptive_avg_pool1d, add, sub, rsub, mul, div, clamp, clamp_min, clamp_max, softmax,
         log_softmax, softmax_rows, log_softmax_rows, mean, mean_places, sum, amax, stack, cat, flatten, reshape, view,
         reshape_rows, permute, transpose, t, squeeze, unsqueeze, unflatten, select, slice, constant_pad_nd, pad, size,
-        identity, dropout, contiguous, relu, leaky_relu, prelu, prelu_spread, elu, gelu, hardtanh, softplus,
+        identity, dropout, contiguous, relu, leaky_relu, prelu, prelu_spread, elu, gelu, hardtanh, softplus, pow,
     )
 }  # fmt: skip
 OPERATIONS |= {
     name: _plain(getattr(torch, name)) for name in ("sigmoid", "tanh", "abs", "neg", "exp", "log", "sqrt", "erf")
 }
 OPERATIONS |= {name: _plain(getattr(functional, name)) for name in ("relu6", "silu", "hardsigmoid", "hardswish")}
-OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum", "pow")}
+OPERATIONS |= {name: _pair(getattr(torch, name)) for name in ("matmul", "mm", "maximum", "minimum")}
 ALIASES = {
     "_convolution": "convolution", "sym_size": "size", "clone": "contiguous", "detach": "identity", "alias": "identity",
     "feature_dropout": "dropout", "alpha_dropout": "dropout", "concat": "cat", "true_divide": "div",
     "_unsafe_view": "view", "_adaptive_avg_pool2d": "adaptive_avg_pool2d",
     "numpy_T": "t",
 }  # fmt: skip
+BENEATH: dict[str, tuple[str, Operation]] = {  # what PyTorch runs beneath; of several results the first is meant
+    "native_batch_norm": ("batch_norm", batch_norm), "max_pool2d_with_indices": ("max_pool2d", max_pool2d),
+    "_native_batch_norm_legit_no_training": ("batch_norm", _batch_norm_in_evaluation),
+    "_softmax": ("softmax", _softmax), "_log_softmax": ("log_softmax", _softmax), "_prelu_kernel": ("prelu", prelu),
+    "_to_copy": ("identity", _to_copy), "max": ("amax", _max_over_axis),
+}  # fmt: skip
+SIGNATURES = {name: inspect.signature(run) for name, run in OPERATIONS.items()}
+BENEATH_SIGNATURES = {name: inspect.signature(run) for name, (_, run) in BENEATH.items()}
 VIEWS = (
     "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
     "identity", "dropout", "contiguous", "select", "slice",

@@ -1,9 +1,10 @@
 """A module as a graph of the one vocabulary: it is run once, and what PyTorch is asked to do is written down.
 
 What does not depend on the input is a constant. A module that looks at the numbers of its input to decide what to do
-has no graph.
+has no graph. It is run on two batches of different sizes and numbers, and has no graph where that makes a difference.
 """
 
+from collections import Counter
 from typing import Any
 
 import torch
@@ -12,39 +13,46 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.common.errors import InputError
-from brittle.networks.graph import Builder, Graph, Value
-from brittle.networks.operations import ALIASES, OPERATIONS
+from brittle.networks.graph import Builder, Graph, UnknownOperation, Value
 from brittle.networks.terms import OpaqueError
 
-ROWS = 3
+ROWS = (3, 5)
+FLOATS = (torch.float32, torch.float64)
 INPUT = "input"
 LOOKS = ("numpy", "__array__", "tolist", "__dlpack__", "data_ptr", "untyped_storage", "storage", "apply_", "map_")
 PRODUCTS = {"linear": "linear", "matmul": "matmul", "__matmul__": "matmul"}  # PyTorch lays their examples side by side
-FIRST_OF = {  # what PyTorch runs beneath, and how many of its arguments have a meaning
-    "native_batch_norm": ("batch_norm", 8), "max_pool2d_with_indices": ("max_pool2d", 6), "_softmax": ("softmax", 2),
-    "_log_softmax": ("log_softmax", 2), "_prelu_kernel": ("prelu", 2), "_to_copy": ("identity", 1),
-    "max": ("amax", 3),
-}  # fmt: skip
 
 
 def traced(module: nn.Module, shape: tuple[int, ...], like: Tensor) -> Graph:
     """The graph of a module in evaluation mode; one input has this `shape`, and the type and device of `like`."""
-    rng = torch.Generator().manual_seed(0)
-    X = torch.randn(ROWS, *shape, generator=rng, dtype=torch.float64).to(like)
+    graph, other = (_traced(module, shape, like, rows) for rows in ROWS)
+    if (graph.steps, graph.output) != (other.steps, other.output):
+        raise OpaqueError(f"its steps differ between batches of {ROWS[0]} and {ROWS[1]} examples")
+    if not all(_equal(value, other.constants[name]) for name, value in graph.constants.items()):
+        raise OpaqueError("its constants differ from call to call")
+    return graph
+
+
+def _traced(module: nn.Module, shape: tuple[int, ...], like: Tensor, rows: int) -> Graph:
+    rng = torch.Generator().manual_seed(rows)
+    X = torch.randn(rows, *shape, generator=rng, dtype=torch.float64).to(like)
     tracer = _Tracer(module, X)
     try:
         with torch.no_grad(), tracer, _Calls(tracer):
             output = module(X)
+        return tracer.builder.finished(tracer.named(output), shape)
     except OpaqueError:
         raise
     except InputError as error:
         raise OpaqueError(str(error).removeprefix(f"{tracer.builder.path}: ").partition(";")[0]) from None
     except Exception as error:  # a foreign module may raise anything
         raise OpaqueError(f"it cannot be traced ({str(error).partition(chr(10))[0][:200]})") from error
-    name = tracer.names.get(id(output)) if isinstance(output, Tensor) else None
-    if name is None:
-        raise OpaqueError("its output does not depend on the input")
-    return tracer.builder.finished(name, shape)
+
+
+def _equal(value: Tensor, other: Tensor) -> bool:
+    """NaN is equal to itself here."""
+    same = value.dtype == other.dtype and value.shape == other.shape
+    return same and bool(((value == other) | ((value != value) & (other != other))).all())
 
 
 class _Calls(TorchFunctionMode):
@@ -73,12 +81,22 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self, module: nn.Module, X: Tensor) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.builder = Builder(type(module).__name__, INPUT, {}, rows=ROWS)
-        self.names: dict[int, str] = {id(X): INPUT}
+        self.builder = Builder(type(module).__name__, INPUT, {}, rows=len(X), beneath=True)
+        self.names: dict[int, str] = {}
+        self._lost: dict[int, str] = {}  # what depends on the input and has no name, and why
+        self._sharing: dict[Any, list[Tensor]] = {}  # what depends on the input, by its memory
+        self._writes: Counter[Any] = Counter()  # into what does not depend on it, by its memory
         self._stored = {id(value): name for name, value in (*module.named_parameters(), *module.named_buffers())}
         self._transposed: dict[int, Tensor] = {}
-        self._kept: list[Any] = [X]  # an identity is only one as long as its tensor lives
+        self._kept: list[Any] = []  # an identity is only one as long as its tensor lives
         self._paused = False
+        self._name(X, INPUT)
+
+    def named(self, output: Any) -> str:
+        if not isinstance(output, Tensor) or not self._derived(output):
+            raise OpaqueError("its output does not depend on the input")
+        self._require_named(output)
+        return self.names[id(output)]
 
     def whole(self, name: str, func: Any, args: Any, kwargs: Any) -> Any:
         """A call as one step, whatever PyTorch makes of it."""
@@ -98,35 +116,69 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if self._paused:
             return result
         self._kept += [args, kwargs, result]
-        name = func._schema.name.partition("::")[2]
+        space, _, name = func._schema.name.partition("::")
+        written = _written(func._schema, args, kwargs)
         if not self._derived((args, kwargs)):
             if name == "t":
                 self._transposed[id(result)] = args[0]
+            self._writes.update(map(_memory, written))
             return result
-        self._note(name, func, args, kwargs, result)
-        return result
-
-    def _note(self, name: str, func: Any, args: Any, kwargs: Any, result: Any) -> None:
         if name == "_local_scalar_dense":
             raise OpaqueError("it decides by the numbers of its input")
-        name, count = FIRST_OF.get(name, (name, len(args)))
-        plain = name.removesuffix("_")
-        if ALIASES.get(plain, plain) not in OPERATIONS:
-            raise OpaqueError(f"the operation '{name}' is not known")
-        if name != plain and id(args[0]) not in self.names:
+        if space != "aten":
+            raise OpaqueError(f"the operation '{func._schema.name}' is not known")
+        in_place = name.endswith("_") and written == list(args[:1])
+        if written and not in_place:
+            raise OpaqueError(f"'{name}' writes its result into another value")
+        if in_place and not self._derived(args[0]):
             raise OpaqueError(f"'{name}' writes into a constant what depends on the input")
-        name, given = self._product(name, args[:count], kwargs)
-        options = {} if func._schema.name.startswith("aten::_") else _meaningful(kwargs)
-        self._add(name, given, options, result)
+        lost = next((self._lost[id(each)] for each in _tensors((args, kwargs)) if id(each) in self._lost), None)
+        if lost is not None:
+            self._lose(result, lost)
+        else:
+            name, given = self._product(name, args, kwargs)
+            self._add(name, given, kwargs, result)
+        if in_place:
+            self._overwrite(args[0])
+        return result
 
     def _add(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         options = {key: self._argument(value) for key, value in kwargs.items()}
-        value = self.builder.add(name, *map(self._argument, args), **options)
-        self.names[id(result[0] if isinstance(result, tuple) else result)] = value.name
+        try:
+            value = self.builder.add(name, *map(self._argument, args), **options)
+        except UnknownOperation:
+            raise OpaqueError(f"the operation '{name}' is not known") from None
+        first, *others = _tensors(result)
+        if first.dtype not in FLOATS:
+            raise OpaqueError(f"it changes its numbers to {first.dtype}")
+        self._name(first, value.name)
+        self._lose(others, f"the operation '{name}' has a second result")
+
+    def _name(self, value: Tensor, name: str) -> None:
+        self._kept.append(value)
+        self.names[id(value)] = name
+        self._sharing.setdefault(_memory(value), []).append(value)
+
+    def _overwrite(self, value: Tensor) -> None:
+        """All other names of its memory are lost."""
+        memory = _memory(value)
+        others = [each for each in self._sharing[memory] if each is not value]
+        self._lose(others, "it takes what was overwritten in place")
+        self._sharing[memory] = [value]
+
+    def _lose(self, values: Any, reason: str) -> None:
+        self._lost |= {id(each): reason for each in _tensors(values)}
 
     def _derived(self, arguments: Any) -> bool:
         """Whether they depend on the input."""
-        return any(id(each) in self.names for each in _tensors(arguments))
+        known = (id(each) in self.names or _memory(each) in self._sharing for each in _tensors(arguments))
+        return any(known) or any(id(each) in self._lost for each in _tensors(arguments))
+
+    def _require_named(self, value: Tensor) -> None:
+        if id(value) in self._lost:
+            raise OpaqueError(self._lost[id(value)])
+        if id(value) not in self.names:
+            raise OpaqueError("it takes numbers of its input out of PyTorch's sight")
 
     def _product(self, name: str, args: Any, kwargs: Any) -> tuple[str, Any]:
         """A linear layer under its own name, so that its weights keep theirs."""
@@ -139,18 +191,37 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(value, list | tuple):
             return [self._argument(each) for each in value]
         if not isinstance(value, Tensor):
-            return (
-                None
-                if isinstance(value, torch.dtype | torch.device | torch.layout | torch.memory_format)
-                else _small(value)
-            )
-        if id(value) in self.names:
+            return _small(value)
+        if self._derived(value):
+            self._require_named(value)
             return Value(self.names[id(value)])
+        return Value(self._constant(value))
+
+    def _constant(self, value: Tensor) -> str:
+        """As it is now: what is written into it later makes it another one."""
+        writes = self._writes[_memory(value)]
         name = self._stored.setdefault(id(value), f"constant {len(self._stored)}")
+        name = f"{name} after {writes} changes" if writes else name
         if name not in self.builder.constants:
             self.builder.constants[name] = value.detach().cpu().clone()
             self.builder.constant(name)
-        return Value(name)
+        return name
+
+
+def _memory(value: Tensor) -> Any:
+    """What views of one tensor have in common."""
+    try:
+        return value.untyped_storage()._cdata
+    except (RuntimeError, NotImplementedError):  # of a kind that has no storage
+        return f"tensor {id(value)}"
+
+
+def _written(schema: Any, args: Any, kwargs: Any) -> list[Tensor]:
+    """The arguments that an operation writes into."""
+    places = enumerate(schema.arguments)
+    marked = [(place, each.name) for place, each in places if each.alias_info is not None and each.alias_info.is_write]
+    given = [args[place] if place < len(args) else kwargs.get(name) for place, name in marked]
+    return [each for each in given if isinstance(each, Tensor)]
 
 
 def _tensors(thing: Any) -> list[Tensor]:
@@ -159,13 +230,6 @@ def _tensors(thing: Any) -> list[Tensor]:
     if isinstance(thing, dict):
         return _tensors(list(thing.values()))
     return [each for part in thing for each in _tensors(part)] if isinstance(thing, list | tuple) else []
-
-
-def _meaningful(options: dict[str, Any]) -> dict[str, Any]:
-    """Without those that only choose where and how."""
-    return {
-        name: value for name, value in options.items() if name not in ("memory_format", "dtype", "layout", "device")
-    }
 
 
 def _small(value: Any) -> Any:

@@ -93,6 +93,26 @@ class CutOffData(Base):
         return self.net(X) - int(X.sum(1)[0])
 
 
+class SumOfWholeNumbers(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) + torch.sum(X, [1], True, dtype=torch.int64) * 1.0
+
+
+class SumInDouble(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) + torch.sum(X, [1], True, dtype=torch.float64)
+
+
+class HalfSoftmax(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) + torch.softmax(X, 1, dtype=torch.bfloat16).sum(1, True)
+
+
+class Rounded(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return torch.div(self.net(X), 0.5, rounding_mode="floor")
+
+
 def save_traced(module, path):
     with warnings.catch_warnings(action="ignore"):
         torch.jit.trace(module, torch.randn(3, 2, dtype=torch.float64)).save(str(path))
@@ -106,13 +126,17 @@ FORMS = {
 }
 FOLLOWED = [
     (Negated, "scripted"), (Negated, "traced"), (Negated, "exported"), (NegatedTwice, "scripted"),
-    (InputChanged, "scripted"), (CutOff, "scripted"), (CutOffToZero, "scripted"),
+    (InputChanged, "scripted"), (CutOff, "scripted"), (CutOffToZero, "scripted"), (SumInDouble, "scripted"),
+    (SumInDouble, "exported"),
 ]  # fmt: skip
 REFUSED = {
     (ShiftedByAView, "scripted"): "overwritten in place", (ShiftedByAView, "traced"): "overwritten in place",
     (ShiftedByAView, "exported"): "overwritten in place", (ViewOfWhatChanged, "scripted"): "overwritten in place",
     (HiddenLayerChanged, "scripted"): "overwritten in place", (HiddenLayerChanged, "traced"): "overwritten in place",
     (OneStorage, "scripted"): "overwrites one of its own constants", (CutOffData, "scripted"): "is not read",
+    (SumOfWholeNumbers, "scripted"): "dtype=4", (SumOfWholeNumbers, "exported"): "dtype=torch.int64",
+    (HalfSoftmax, "scripted"): "dtype=15", (HalfSoftmax, "exported"): "dtype=torch.bfloat16",
+    (Rounded, "scripted"): "rounding_mode", (Rounded, "exported"): "rounding_mode",
 }  # fmt: skip
 
 

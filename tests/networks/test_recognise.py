@@ -245,7 +245,7 @@ OPAQUE = {
     "numbers taken out": (does(lambda X, a: a(X) * float(X[0, 0]), LINEAR), "decides by the numbers"),
     "numbers taken out as an array": (does(lambda X, a: a(X) * X.detach().numpy().max(), LINEAR), "with 'numpy'"),
     "the batch": (does(lambda X, a: a(X - X.mean(0)), LINEAR), "mixes the examples"),
-    "the size of the batch": (does(lambda X, a: a(X) * len(X), LINEAR), "differ"),
+    "the size of the batch": (does(lambda X, a: a(X) * len(X), LINEAR), "batches of 3 and 5 examples"),
     "another function at every call": ((Counts(), (5,)), "differ"),
     "written into a view": ((Writes(), (5,)), "overwritten in place"),
     "normalised by the batch": (rows(nn.BatchNorm1d(6, track_running_stats=False)), "by the batch"),
@@ -263,11 +263,56 @@ def test_what_is_no_such_network_stays_a_black_box(case, reason):
 
 
 class Late(Counts):
-    """Another function only after the trace and the four sizes of random inputs."""
+    """Another function only after two traces and the four sizes of random inputs."""
 
     def forward(self, X: Tensor) -> Tensor:
         self.calls += 1
-        return self.linear(X) + (self.calls > 5)
+        return self.linear(X) + (self.calls > 6)
+
+
+TYPES = {
+    "whole numbers": lambda X: X.to(torch.int32).to(X.dtype), "halves": lambda X: X.half().to(X.dtype),
+    "short floats": lambda X: X.bfloat16().to(X.dtype), "rounded sums": lambda X: X.sum(1, True, dtype=torch.int64) / 1,
+    "halves inside": lambda X: torch.softmax(X, 1, dtype=torch.float16).to(X.dtype),
+    "truth values": lambda X: X.to(torch.bool).to(X.dtype),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", TYPES.values(), ids=TYPES)
+def test_other_types_of_numbers_are_seen_however_small_their_effect(steps):
+    """A term that both classes share hides the difference in the outputs' rounding."""
+    module = does(lambda X, a: torch.cat([3e4 * a(X) + steps(X)[:, :1], 3e4 * a(X)], 1), nn.Linear(5, 1))[0]
+    network, seen = recognise(module, (5,))
+    assert isinstance(network, Adapter), str(seen)
+
+
+def test_both_plain_types_of_floats_are_one():
+    module = does(lambda X, a: a(X.double().float().to(torch.float64, copy=True).float()).relu(), nn.Linear(5, 2))[0]
+    assert isinstance(recognise(module, (5,))[0], Layered)
+
+
+LEAKS = {
+    "indices": lambda X, a: a(X) + X.max(1, True)[1],
+    "noise": lambda X, a: a(X) + torch.randn(1), "its own state": lambda X, a: a(X) + a.calls.add_(1),
+    "a view of the output": lambda X, a: [out := a(X), out[:, :1].mul_(1.0001)][0],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("forward", LEAKS.values(), ids=LEAKS)
+def test_what_depends_on_the_input_or_the_call_is_no_constant(forward):
+    """Each effect is smaller than the rounding of the outputs in float32."""
+    layer = nn.Linear(5, 2)
+    with torch.no_grad():
+        layer.weight.mul_(1e6)
+    layer.register_buffer("calls", torch.zeros(()))
+    network, seen = recognise(does(forward, layer)[0], (5,))
+    assert isinstance(network, Adapter), str(seen)
+
+
+def test_a_sum_of_everything_is_no_error():
+    network, seen = recognise(does(lambda X, a: a(X) + 0 * X.sum(), nn.Linear(5, 2))[0], (5,))
+    assert isinstance(network, Adapter)
+    assert "mixes the examples" in seen.reason
 
 
 def test_real_inputs_are_compared_too():
