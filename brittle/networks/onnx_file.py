@@ -12,7 +12,7 @@ from brittle.common.paths import existing
 from brittle.networks.graph import Builder, Graph
 from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, Node
 from brittle.networks.onnx_shapes import FOLDS, Shapes, folded
-from brittle.networks.onnx_tensors import TORCH_TYPES, onnx_tensor
+from brittle.networks.onnx_tensors import TORCH_TYPES, ExternalData, onnx_tensor
 from brittle.networks.onnx_wire import check_wire
 
 OLDEST = 7  # before, sums and products named the axis along which they broadcast
@@ -27,10 +27,11 @@ MOVES = ("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", 
 def read_onnx(path: str | Path) -> Graph:
     """The operations of a graph with one input and one output."""
     graph, opset = _graph(existing(path))
-    constants = {each.name: onnx_tensor(path, each) for each in graph.initializer}
+    external = ExternalData(existing(path).parent)
+    constants = {each.name: onnx_tensor(path, each, external) for each in graph.initializer}
     for node in graph.node:
         if node.op_type == "Constant":
-            constants |= _constant(path, node)
+            constants |= _constant(path, node, external)
     inputs = [each for each in graph.input if each.name not in constants]
     outputs = _decisive(graph)
     single = len(inputs) == len(outputs) == 1
@@ -106,12 +107,12 @@ def _graph(path: Path) -> tuple[Any, int]:
     return model.graph, version
 
 
-def _constant(path: str | Path, node: Any) -> dict[str, Any]:
+def _constant(path: str | Path, node: Any, external: ExternalData) -> dict[str, Any]:
     """An array, or since version 12 single numbers."""
     require(len(node.attribute) == len(node.output) == 1, f"{path}: a Constant holds no array")
     (held,) = node.attribute
     if held.name == "value" and held.HasField("t"):
-        return {node.output[0]: onnx_tensor(path, held.t)}
+        return {node.output[0]: onnx_tensor(path, held.t, external)}
     single = {"value_float": ("f", torch.float32), "value_floats": ("floats", torch.float32)}
     single |= {"value_int": ("i", torch.int64), "value_ints": ("ints", torch.int64)}
     require(held.name in single and held.type == KINDS[held.name], f"{path}: a Constant holds no array")

@@ -349,13 +349,3 @@ def test_what_is_not_read_is_named_with_the_way_out(tmp_path):
     assert "node 'Selu' is a Selu, which is not read; pass the model itself in Python instead" in complaint(
         tmp_path / "net.onnx"
     )
-
-
-def test_arrays_in_another_file_are_refused_with_the_way_out(tmp_path):
-    model = written(tmp_path / "net.onnx", ROWS, LAST)
-    onnx.save(model, tmp_path / "net.onnx", save_as_external_data=True, location="weights", size_threshold=0)
-    assert "lies in another file; write all in one: onnx.save(onnx.load(path), path)" in complaint(
-        tmp_path / "net.onnx"
-    )
-    onnx.save(onnx.load(tmp_path / "net.onnx"), tmp_path / "whole.onnx")
-    load_network(tmp_path / "whole.onnx")
