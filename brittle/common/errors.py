@@ -72,6 +72,11 @@ def require_between(name: str, value: float, low: float, high: float) -> None:
     require(_is_finite(value) and low <= value <= high, f"{name} is {value!r}; it must lie between {low} and {high}")
 
 
+def require_chance(name: str, value: float) -> None:
+    """A probability that is neither 0 nor 1."""
+    require(_is_finite(value) and 0 < value < 1, f"{name} is {value!r}; it must lie between 0 and 1, without its ends")
+
+
 def require_not_negative(name: str, value: float) -> None:
     require(_is_finite(value) and value >= 0, f"{name} is {value!r}; it must be a finite number of at least 0")
 

@@ -6,12 +6,12 @@ something grows. Each kind judges its promises in its own way.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar
 
 from torch import Generator
 
-from brittle.common.errors import InputError
+from brittle.common.errors import InputError, require_chance
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.theorems.comparison import Comparison, Promise
@@ -62,6 +62,11 @@ class Failures(Result):
     promised_failure_rate: float
 
 
+def chance(default: float) -> Any:
+    """A field that is a probability, such as γ: other values than those between 0 and 1 are refused."""
+    return field(default=default, metadata={"chance": True})
+
+
 class Theorem(ABC):
     """One statement of one paper, certain where its hypotheses hold.
 
@@ -91,6 +96,12 @@ class Theorem(ABC):
         super().__init_subclass__()
         if id is not None:
             cls.id = id
+
+    def __post_init__(self) -> None:
+        assert is_dataclass(self)
+        for each in fields(self):
+            if "chance" in each.metadata:
+                require_chance(each.name, getattr(self, each.name))
 
     @abstractmethod
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:

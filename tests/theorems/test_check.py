@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
@@ -369,3 +369,18 @@ def test_a_promise_that_cannot_be_broken_or_kept_decides_nothing(promises, says)
 def test_a_promise_about_something_that_is_not_measured_is_named():
     with pytest.raises(InputError, match="the bound is about 'length', and the witness measures 'value'"):
         check(Promising(promises=(promise_at_most("length", 1.0),)), DATA)
+
+
+CHANCES = [
+    (theorem, name)
+    for theorem in THEOREMS.values()
+    for name in ("error", "failure", "gamma")
+    if name in {each.name for each in fields(theorem)}
+]
+
+
+@pytest.mark.parametrize(("theorem", "name"), CHANCES, ids=lambda each: getattr(each, "id", each))
+@pytest.mark.parametrize("value", [-0.1, 0.0, 1.0, 3.0, math.nan])
+def test_a_probability_outside_0_and_1_is_refused(theorem, name, value):
+    with pytest.raises(InputError, match=f"{name} is .*must lie between 0 and 1"):
+        replace(theorem, **{name: value})

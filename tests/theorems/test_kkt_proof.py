@@ -9,14 +9,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from brittle.networks import TwoLayer
+from brittle.settings import Data
 from brittle.theorems import Instance, Outcome, Theorem, check_instance
 from brittle.theorems.frei2023 import lemmas as frei
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
+from brittle.theorems.frei2023.instances import robust_network as robust_cluster_network
 from brittle.theorems.frei2023.statements import NOT_FLIPPED, NotRobust, _stays_at_most
 from brittle.theorems.kkt_proof import Groups, ProofConstants
 from brittle.theorems.vardi2022 import lemmas as vardi
 from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
-from brittle.theorems.vardi2022.instances import orthogonal_instance, sphere_instance
+from brittle.theorems.vardi2022.instances import orthogonal_instance, robust_network, sphere_instance
 from brittle.theorems.vardi2022.universal import UniversalPerturbation
 from tests.theorems.clusters import known
 
@@ -99,6 +101,76 @@ def test_a_wrong_constant_is_a_violation(
     monkeypatch.setattr(holder, name, factor * constant if mutant is None else mutant)
     verdict = check_instance(theorem, instance)
     assert verdict.verdict is Outcome.VIOLATED, verdict.advice
+
+
+SLACK = 1e-7
+
+
+@pytest.mark.parametrize(
+    "lemma", [vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened()]
+)
+def test_a_residual_explains_no_more_than_itself(lemma):
+    """By hand at the closed form, where every neuron has one load and p = 0: ε‖θ‖ times the length it acts on."""
+    instance = orthogonal_instance(299, 100)
+    kkt, u = instance.kkt, ExampleGroups(instance.data).direction
+    measured = []
+    for epsilon in (0.0, SLACK):
+        doctored = Instance(instance.data, instance.network)
+        object.__setattr__(doctored, "kkt", replace(kkt, stationarity=epsilon))
+        measured.append(lemma.smallest(doctored))
+    lever, theta = math.sqrt(299 + 1), math.sqrt(float(kkt.network.squared_norm))
+    explained = {
+        "vardi2022/C.3": lever,
+        "vardi2022/C.4": float(u.norm()) / 299,
+        "vardi2022/C.6": lever + float(u.norm()) / 299,
+    }[lemma.id]
+    assert measured[1] - measured[0] == pytest.approx(SLACK * theta * explained / float(kkt.loads.max()), rel=1e-6)
+
+
+def without_structure(data: Data, seed: int = 0) -> Instance:
+    """Random neurons with outputs that fit the labels: no KKT point."""
+    W = torch.randn(200, data.columns, generator=torch.Generator().manual_seed(seed)).double()
+    outputs = torch.linalg.lstsq((data.X @ W.T).relu(), data.y).solution
+    return Instance(data, TwoLayer(W, torch.zeros(200).double(), outputs))
+
+
+STEPS = [
+    *(vardi.MultiplierSums(), vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened())
+]
+
+
+@pytest.mark.parametrize("lemma", STEPS, ids=lambda lemma: lemma.id)
+def test_a_step_of_the_proof_fails_where_a_network_is_no_kkt_point(lemma, sphere):
+    """Its residual, however large, does not excuse it."""
+    verdict = check_instance(lemma, without_structure(sphere.data), beyond=True)
+    assert verdict.failed == ["distance from a KKT point"]
+    assert not all(each.holds for each in verdict.beyond)
+
+
+def test_a_neuron_of_the_wrong_sign_fails_its_step(sphere):
+    network = sphere.two_layer
+    weakest = int((network.v.abs() + 1e9 * (network.W.norm(dim=1) < 1e-6)).argmin())
+    v = torch.where(torch.arange(network.width) == weakest, -network.v, network.v)
+    wrong = Instance(sphere.data, TwoLayer(network.W, network.b, v))
+    verdict = check_instance(vardi.DirectionOfEveryNeuron(), wrong, beyond=True)
+    assert verdict.failed == ["distance from a KKT point"]
+    assert not verdict.beyond[0].holds
+
+
+ROBUST = [
+    *(vardi.InputsNotVeryNegative(), vardi.NeuronsAreOpened(), vardi.PositiveOnesCross(), vardi.NegativeOnesCross()),
+    *(frei.InputsNotVeryNegative(), frei.NeuronsAreOpened(), frei.ClusterSumsAreSmall(), frei.OwnSumsAreLarge()),
+]
+
+
+@pytest.mark.parametrize("lemma", ROBUST, ids=lambda lemma: lemma.id)
+def test_a_step_of_the_proof_fails_at_the_robust_network(lemma, sphere):
+    data, robust = (
+        (sphere.data, robust_network) if lemma.paper == "vardi2022" else (known().data, robust_cluster_network)
+    )
+    verdict = check_instance(lemma, Instance(data, robust(data)), beyond=True)
+    assert verdict.failed == ["distance from a KKT point"]
+    assert not all(each.holds for each in verdict.beyond)
 
 
 def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):

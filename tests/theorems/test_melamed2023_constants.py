@@ -62,7 +62,7 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
     (melamed.RotationInvariance(**SMALL), [1e-9], [1e-8, 1e-8]),
     (melamed.RotationWithDecay(**SMALL), [1e-9], [1e-8, 1e-8]),
     (melamed.RotatedPerturbation(**SMALL), [1e-9], [1e-8, 1e-8, 1e-8]),
-    (melamed.LawOfTheStart(), [1e-9], [least(1e-3)]),
+    (melamed.LawOfTheStart(), [least(1), 1e-9, 1e-9, least(1)], [least(1e-3), least(1e-3)]),
     (melamed.FrozenOffSubspace(**SMALL), [*ON_P, *TRAINED, 0], [1e-9]),
     (melamed.AffinePlane(), [least(1e-9)], [least(1e-6)]),
     (melamed.PrintedSlope(), [least(2)], [1e-9]),

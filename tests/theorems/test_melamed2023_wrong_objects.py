@@ -7,11 +7,13 @@ from functools import cache
 import pytest
 import torch
 
+from benchmarks.power import WRONG, WrongLaw, refused
 from brittle.networks import Kaiming
-from brittle.settings import Line7
+from brittle.settings import Data, Line7
 from brittle.theorems import Instance, Outcome, Theorem, check, check_default, check_instance
 from brittle.theorems.melamed2023 import (
     FrozenOffSubspace,
+    LawOfTheStart,
     Regularised,
     SmallUniversalPerturbation,
     StalledMargin,
@@ -174,3 +176,20 @@ def test_a_perturbation_that_is_too_short_or_too_long_breaks_5_1(theorem, factor
 def test_defaults_of_the_corrected_statements_are_confirmed(rng):
     for theorem in (StalledMargin(dims=(8, 16)), FrozenOffSubspace(), Regularised(**SMALL)):
         assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_starts_of_a_law_that_a_rotation_changes_are_refused(name):
+    assert refused(WrongLaw(entries=WRONG[name]), range(1)) == 1
+
+
+def test_starts_of_the_papers_law_are_not_refused():
+    """Also of another variance: the law of N(0, β² I) is the same after a rotation."""
+    assert refused(Kaiming(), range(100, 103)) == 0
+    assert refused(Kaiming(beta=2.0), range(100, 102)) == 0
+
+
+def test_the_law_of_the_start_needs_directions_off_the_subspace():
+    data = Data(torch.eye(3).double(), torch.tensor([1.0, -1, 1]).double())
+    verdict = check_instance(LawOfTheStart(), Instance(data, Kaiming().draw(3, 4, torch.Generator().manual_seed(0))))
+    assert verdict.failed == ["codimension", "coordinates off the subspace"]

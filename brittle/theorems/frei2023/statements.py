@@ -8,7 +8,7 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from brittle.networks import Network
-from brittle.theorems.base import LikelyClaim
+from brittle.theorems.base import LikelyClaim, chance
 from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
 from brittle.theorems.frei2023.claims import FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
@@ -34,8 +34,8 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
 
     applies_to: ClassVar = "KKT points on n ≥ k ln²d examples of clusters under Assumption 2.2"
 
-    error: float = 1e-6
-    failure: float = 1e-3
+    error: float = chance(1e-6)
+    failure: float = chance(1e-3)
     dim: int = 570
     clusters: int = 2
     noise: float = 1 / math.sqrt(570)

@@ -69,12 +69,21 @@ class Step(Theorem):
         return Witness({self.measure: self.smallest(instance)})
 
 
-def unexplained(instance: Instance) -> float:
-    """ε‖θ‖: by how much a neuron's weights may differ from what its examples make of them."""
-    return instance.kkt.stationarity * math.sqrt(float(instance.kkt.network.squared_norm))
+class NeuronStep(Step):
+    """A step about every neuron of a KKT point, which is one up to `kkt_tolerance`."""
+
+    kkt_tolerance: float
+
+    def unexplained(self, instance: Instance) -> float:
+        """ε‖θ‖: by how much a neuron's weights may differ from what its examples make of them.
+
+        Where ε is beyond the tolerance, and the conclusion is evaluated all the same, it explains no more than that.
+        """
+        allowed = min(instance.kkt.stationarity, self.kkt_tolerance)
+        return allowed * math.sqrt(float(instance.kkt.network.squared_norm))
 
 
-class Dip(Step):
+class Dip(NeuronStep):
     """w_j·x + b_j ≥ -dip L_j for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
@@ -85,11 +94,11 @@ class Dip(Step):
         """The smallest input over dip L_j."""
         X = self.admitted(instance)
         lever = (X.square().sum(1, keepdim=True) + 1).sqrt()
-        inputs = instance.kkt.network.preactivations(X) + unexplained(instance) * lever
+        inputs = instance.kkt.network.preactivations(X) + self.unexplained(instance) * lever
         return instance.kkt.smallest_ratio(inputs) / self.groups(instance).constants.dip
 
 
-class Direction(Step):
+class Direction(NeuronStep):
     """sign(v_j) w_j·u ≥ room L_j for every neuron, up to what ε and the rounding of ‖μ‖ explain."""
 
     def least(self, instance: Instance) -> float:
@@ -100,7 +109,7 @@ class Direction(Step):
         """The smallest sign(v_j) w_j·u over room L_j."""
         network, groups = instance.kkt.network, self.groups(instance)
         along = network.v.sign() * (network.W @ groups.direction)
-        along = along + unexplained(instance) * torch.linalg.vector_norm(groups.direction)
+        along = along + self.unexplained(instance) * torch.linalg.vector_norm(groups.direction)
         room = groups.constants.room
         return (instance.kkt.smallest_ratio(along[None]) + groups.square_error) / room
 
@@ -117,7 +126,7 @@ class Room(Step):
         return self.groups(instance).constants.room
 
 
-class Opening(Step):
+class Opening(NeuronStep):
     """w_j·(x + sign(v_j) η1 u) + b_j ≥ 0 for every admitted example and neuron, up to what ε explains."""
 
     def least(self, instance: Instance) -> float:
@@ -130,7 +139,7 @@ class Opening(Step):
         step = groups.constants.opening * groups.direction
         X = self.admitted(instance)
         lever = (X.square().sum(1, keepdim=True) + 1).sqrt() + torch.linalg.vector_norm(step)
-        opened = network.preactivations(X) + network.v.sign() * (network.W @ step) + unexplained(instance) * lever
+        opened = network.preactivations(X) + network.v.sign() * (network.W @ step) + self.unexplained(instance) * lever
         rounded = groups.constants.opening * groups.square_error
         return (instance.kkt.smallest_ratio(opened) + rounded) / groups.constants.dip
 

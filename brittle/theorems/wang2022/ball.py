@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from brittle.networks import Lazy, TwoLayer
 from brittle.settings import Sphere
-from brittle.theorems.base import LikelyClaim
+from brittle.theorems.base import LikelyClaim, chance
 from brittle.theorems.comparison import Comparison, at_least, at_most
 from brittle.theorems.instance import Instance
 from brittle.training import Logistic, Steps
@@ -125,7 +125,7 @@ class BallClaim(LikelyClaim):
     dim: int = 784
     width: int = 10_000
     radius: float = 1.0
-    gamma: float = 0.01
+    gamma: float = chance(0.01)
     examples: int = 3
     steps: int = 2
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.theorems.base import ScalingClaim, Solution, Theorem
+from brittle.theorems.base import ScalingClaim, Solution, Theorem, chance
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.scaling import Scaling, fitted
@@ -36,7 +36,7 @@ def at_the_start(size: float, dim: float, width: float, chance: float) -> float:
 class ChangeNearby(BallClaim):
     """How much the gradient changes at one example within ‖δ‖ ≤ C1/√d; `size_constant` is C1."""
 
-    gamma: float = 0.05
+    gamma: float = chance(0.05)
     examples: int = 1
     size_constant: float = 1.0
 

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.settings import Sphere
-from brittle.theorems.base import Failures, Theorem
+from brittle.theorems.base import Failures, Theorem, chance
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.intervals import clopper_pearson
@@ -196,7 +196,7 @@ class SubsetOfFlips(Theorem, id="wang2022/B.7-eq7"):
     dim: int = 200
     width: int = 10_000
     radius: float = 20.0
-    gamma: float = 0.01
+    gamma: float = chance(0.01)
     draws: int = 10
 
     def default(self, rng: Generator) -> Instance:
@@ -244,7 +244,7 @@ class QuarterRoot(LongGradient, id="wang2022/L4.2"):
     dim: int = 600
     width: int = 1000
     radius: float = 0.25
-    gamma: float = 0.5
+    gamma: float = chance(0.5)
     examples: int = 1
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
@@ -276,7 +276,7 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
     dim: int = 100
     width: int = 2000
     radius: float = 10.0
-    gamma: float = 0.01
+    gamma: float = chance(0.01)
     constant: float = 100.0
     draws: int = 6
 

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.networks import TwoLayer
-from brittle.theorems.base import ScalingClaim, Solution
+from brittle.theorems.base import ScalingClaim, Solution, chance
 from brittle.theorems.comparison import Comparison, at_least
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.scaling import Scaling, fitted
@@ -157,7 +157,7 @@ class OneStepFlips(Sweep, id="wang2022/3.1"):
 
     ratios: tuple[float, ...] = (0.1, 0.4, 1.0)
     dim: int = 784
-    gamma: float = 0.01
+    gamma: float = chance(0.01)
 
     def default(self, rng: Generator) -> Instance:
         """The largest network of the smallest C0, with what was measured in all balls as facts."""

@@ -11,7 +11,7 @@ import scipy
 from torch import Generator
 
 from brittle.settings import Sphere
-from brittle.theorems.base import Theorem
+from brittle.theorems.base import Theorem, chance
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.witness import Witness
@@ -183,7 +183,7 @@ class ChiSquare(Tool):
     """P(|Σ_{s ≤ m} z_s² - m| > 4√(m ln(2/γ))) for z_s ~ N(0, 1); `count` is m, `gamma` is γ."""
 
     count: int = 20
-    gamma: float = 1e-6
+    gamma: float = chance(1e-6)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(EXACT, self.gamma, tolerance=1e-12)]
