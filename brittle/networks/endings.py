@@ -1,19 +1,33 @@
 """Networks that end in probabilities: what decides are the logits before them, and attacks need those.
 
 Where a probability is rounded to 1 its gradient is 0, and an attack that follows it stands still; and the probability
-of one class is positive whatever the example is.
+of one class is positive whatever the example is. A probability that is made of ReLUs keeps them, and 1/2 is taken from
+it, so that its sign is the decision.
 """
 
 from dataclasses import replace
 
-from brittle.networks.graph import Graph, Step, Value
-from brittle.networks.operations import VIEWS
+import torch
+from torch import Tensor
+
+from brittle.networks.graph import Graph, Step, Value, filled
+from brittle.networks.operations import OPERATIONS, VIEWS
 
 # Of several logits the largest stays the largest; of one, above 1/2 was above 0.
 PROBABILITIES = {
     "softmax": "Softmax", "softmax_rows": "Softmax", "log_softmax": "LogSoftmax", "log_softmax_rows": "LogSoftmax",
     "sigmoid": "Sigmoid", "tanh": "Tanh",
 }  # fmt: skip
+
+HARD = (
+    "relu", "relu6", "hardtanh", "hardsigmoid", "clamp", "clamp_min", "clamp_max", "maximum", "minimum", "abs", "neg",
+    "add", "sub", "rsub", "mul", "div",
+)  # fmt: skip
+BETWEEN = (  # what they give lies between the numbers that they take, or 0
+    *VIEWS, "mean", "mean_places", "amax", "max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d",
+)  # fmt: skip
+SLACK = 1e-6  # of limits that were written in float32
 
 
 def without_ending(graph: Graph) -> tuple[Graph, str]:
@@ -45,3 +59,32 @@ def _without(graph: Graph, last: Step, behind: list[Step]) -> Graph:
     first, *others = behind
     values = {name: Value(logits) if each == Value(last.output) else each for name, each in first.arguments.items()}
     return replace(graph, steps=[*kept, replace(first, arguments=values), *others])
+
+
+def centred(graph: Graph) -> Graph | None:
+    """The outputs less 1/2, where the last operations alone make numbers from 0 to 1 of any input; None elsewhere."""
+    values = _last_values(graph)
+    low, high = float(values.min()), float(values.max())
+    if not (low >= -SLACK and high <= 1 + SLACK and low < 0.5 < high):
+        return None
+    less = Step("sub", {"self": Value(graph.output), "other": 0.5}, f"{len(graph.steps)}: {graph.output} - 1/2")
+    return replace(graph, steps=[*graph.steps, less], output=less.output)
+
+
+def _last_values(graph: Graph) -> Tensor:
+    """What the operations at the end that treat each number alone make of numbers of all sizes."""
+    steps, name, tail = {step.output: step for step in graph.steps}, graph.output, list[tuple[Step, str]]()
+    while name in steps and steps[name].operation in (*HARD, *BETWEEN):
+        inner = set(steps[name].inputs()) - graph.constants.keys()
+        single = all(graph.constants[each].numel() == 1 for each in steps[name].inputs() if each not in inner)
+        if len(inner) != 1 or not single:
+            break
+        tail.append((steps[name], min(inner)))
+        name = tail[-1][1]
+    sizes = torch.logspace(-6, 9, 301, dtype=torch.float64)
+    values = torch.cat([-sizes, torch.zeros(1, dtype=torch.float64), sizes, torch.linspace(-20, 20, 4001).double()])
+    for step, inside in reversed(tail):
+        if step.operation in HARD:
+            arguments = filled(step.arguments, {inside: values}, lambda each: graph.constants[each].reshape(()))
+            values = OPERATIONS[step.operation](**arguments)
+    return values

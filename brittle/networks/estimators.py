@@ -5,6 +5,7 @@ W (A x + c) + b = (W A) x + (W c + b).
 """
 
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,9 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
+from brittle.networks.adapter import probes
 from brittle.networks.deep import Deep, of_layers
 from brittle.networks.two_layer import TwoLayer
 
+ROUNDING = 1e-3  # relative: what float32 inside an estimator may change
 Map = tuple[NDArray[Any], NDArray[Any]]  # A (outputs, inputs) and c (outputs,) of x ↦ A x + c
 READ = "MLPClassifier with relu, linear classifiers, and pipelines of scalers, PCA and feature selection before them"
 
@@ -51,7 +54,28 @@ def of_estimator(estimator: Any) -> TwoLayer | Deep:
     for W, b in layers:
         finite = bool(np.isfinite(W).all() and np.isfinite(b).all())
         require(finite, f"the weights of the {_kind(last)} hold NaN or infinity, perhaps by a scale near 0")
-    return of_layers([_tensor(W) for W, _ in layers], [_tensor(b) for _, b in layers])
+    network = of_layers([_tensor(W) for W, _ in layers], [_tensor(b) for _, b in layers])
+    _check_decisions(estimator, network)
+    return network
+
+
+def _check_decisions(estimator: Any, network: TwoLayer | Deep) -> None:
+    """The estimator decides as the network on random inputs; a class that inherits from scikit-learn's may not."""
+    X = torch.cat(probes(network.dim))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of columns, which arrays do not have
+        try:
+            found = estimator.predict(X.numpy())
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError):
+            return  # it takes tables only
+    logits = network.logits(X)
+    margins = logits[:, None] * torch.tensor([-1.0, 1.0]) if network.classes == 1 else logits
+    names = [str(each) for each in _fitted(_steps(estimator)[-1], "classes_").tolist()]
+    chosen = [names.index(str(each)) if str(each) in names else -1 for each in np.asarray(found).reshape(-1).tolist()]
+    known = len(chosen) == len(X) and min(chosen) >= 0 and len(names) == margins.shape[1]
+    behind = margins.max(1).values - margins.gather(1, torch.tensor(chosen)[:, None])[:, 0] if known else margins
+    same = known and bool((behind <= ROUNDING * (1 + margins.abs().max(1).values)).all())
+    require(same, f"the {_kind(estimator)} decides otherwise than the linear maps and ReLUs that it is made of")
 
 
 def labels_of(thing: object) -> tuple[Any, ...] | None:
@@ -93,8 +117,16 @@ def _layers(classifier: Any) -> list[Map]:
     readable = isinstance(classifier, LinearClassifierMixin)
     require(readable, f"a {_kind(classifier)} is no ReLU network; of scikit-learn, {READ} are read")
     W = _fitted(classifier, "coef_")
-    W = np.asarray(W.toarray() if hasattr(W, "toarray") else W, dtype=np.float64)
-    return [(W, np.broadcast_to(np.asarray(classifier.intercept_, dtype=np.float64), W.shape[:1]))]
+    W = np.atleast_2d(np.asarray(W.toarray() if hasattr(W, "toarray") else W, dtype=np.float64))
+    labels = str(getattr(getattr(classifier, "_label_binarizer", None), "y_type_", ""))  # of a RidgeClassifier
+    several = labels.startswith("multilabel")
+    require(
+        not several, f"this {_kind(classifier)} gives several labels at once; one class for every example is needed"
+    )
+    count = len(_fitted(classifier, "classes_"))
+    fits = len(W) == (1 if count == 2 else count)
+    require(fits, f"this {_kind(classifier)} has {len(W)} rows of coefficients for {count} classes")
+    return [(W, np.broadcast_to(np.asarray(classifier.intercept_, dtype=np.float64).reshape(-1), W.shape[:1]))]
 
 
 def _perceptron(classifier: Any) -> list[Map]:
@@ -119,7 +151,7 @@ def _affine(step: Any, outputs: int) -> Map:
     """A step of a pipeline as a map; `outputs` is what the next one takes."""
     if step is None or step == "passthrough":
         return np.eye(outputs), np.zeros(outputs)
-    if hasattr(step, "get_support"):
+    if _selects(step):
         kept = np.asarray(step.get_support(), dtype=bool)
         return np.eye(len(kept))[kept], np.zeros(int(kept.sum()))
     read = STEPS.get(_kind(step)) if type(step).__module__.startswith("sklearn.") else None
@@ -128,6 +160,13 @@ def _affine(step: Any, outputs: int) -> Map:
             f"the step {_kind(step)} of the pipeline is not read; {', '.join(STEPS)} are, which are affine"
         )
     return read(step)
+
+
+def _selects(step: Any) -> bool:
+    """Whether it keeps some of the features as they are."""
+    from sklearn.feature_selection import SelectorMixin
+
+    return isinstance(step, SelectorMixin) and type(step).transform is SelectorMixin.transform
 
 
 def _standard(step: Any) -> Map:

@@ -73,8 +73,10 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
     require(whole and math.prod(shape) <= LARGEST_ROW, large)
     values: dict[str, Any] = {graph.input: torch.empty(ROWS, *shape, device="meta", dtype=torch.float32)}
     held, most, work, ends = math.prod(shape), 0, 0, last_uses(graph)
-    from_input = {graph.input}
+    from_input, counts = {graph.input}, set[str]()
     for place, step in enumerate(graph.steps):
+        one_each = counts.isdisjoint(_plain_inputs(step))
+        require(one_each, f"{path}: the operation '{step.operation}' depends on the number of examples")
         arguments = filled(step.arguments, values, lambda name: shadow(graph.constants[name]))
         value = values[step.output] = computed(path, step, arguments)
         if from_input & set(step.inputs()):
@@ -83,6 +85,8 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
             require(keeps_rows(step, arguments, value), words)
             empty = isinstance(value, Tensor) and value.numel() == 0
             require(not empty, f"{path}: the operation '{step.operation}' leaves nothing of an example")
+            if step.operation == "size" and arguments["dim"] % arguments["self"].ndim == 0:
+                counts.add(step.output)
         held += _numbers(value)
         work += _work(step, arguments, value)
         most = max(most, held + _scratch(step, arguments, value))
@@ -90,6 +94,14 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
         require(fits, f"{path}: the operation '{step.operation}' makes the network too large ({most} numbers at once)")
         held -= sum(_numbers(values.pop(name, None)) for name in ends.get(place, ()))
     return most
+
+
+def _plain_inputs(step: Step) -> list[str]:
+    """All inputs of a step, but the first length of a shape, which may be the number of examples."""
+    lengths = step.arguments.get("shape", step.arguments.get("size"))
+    if step.operation not in ("reshape", "view") or not isinstance(lengths, list | tuple):
+        return list(step.inputs())
+    return [each.name for each in (step.arguments["self"], *lengths[1:]) if isinstance(each, Value)]
 
 
 def _numbers(value: Any) -> int:

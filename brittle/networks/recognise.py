@@ -13,7 +13,7 @@ from brittle.networks.adapter import PROBES, Adapter, evaluating, features, prob
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, simplest
-from brittle.networks.endings import without_ending
+from brittle.networks.endings import centred, without_ending
 from brittle.networks.estimators import Estimator, is_estimator, of_estimator
 from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph, Interpreter, of_one_type
@@ -160,12 +160,20 @@ def of_graph(
     layers, plain, parts = lowered(core, shape)
     if cut in ("Softmax", "LogSoftmax") and layers[-1].outputs == 1:
         raise OpaqueError(f"a {cut} of one output is constant")
+    half = None if cut or layers[-1].outputs > 1 else centred(core)
+    if half is not None:
+        core, (layers, plain, _) = half, lowered(half, shape)
     network = _network(core, shape, layers, plain)
     inputs = _probes(network.dim, examples)
     pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), _interpreted(core))]
     pairs += [] if run is None else [(_interpreted(graph), run)]
     difference = max(_difference(*pair, inputs, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
     words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
+    if half is not None:
+        words.append("1/2 is taken from the final probability")
+        note(
+            "the network ends in a number from 0 to 1, a probability: the label changes at 1/2, which is taken from it"
+        )
     return network, Recognition((_kind(network), *words), difference, sum(map(len, inputs)))
 
 

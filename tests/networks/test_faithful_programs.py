@@ -113,6 +113,21 @@ class Rounded(Base):
         return torch.div(self.net(X), 0.5, rounding_mode="floor")
 
 
+class TimesTheBatch(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) * X.size(0)
+
+
+class CutAtTheBatch(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) + X[:, : X.size(0)].sum(1, True)
+
+
+class ShapedByTheBatch(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X.view(X.size(0), X.size(1)))
+
+
 def save_traced(module, path):
     with warnings.catch_warnings(action="ignore"):
         torch.jit.trace(module, torch.randn(3, 2, dtype=torch.float64)).save(str(path))
@@ -127,7 +142,8 @@ FORMS = {
 FOLLOWED = [
     (Negated, "scripted"), (Negated, "traced"), (Negated, "exported"), (NegatedTwice, "scripted"),
     (InputChanged, "scripted"), (CutOff, "scripted"), (CutOffToZero, "scripted"), (SumInDouble, "scripted"),
-    (SumInDouble, "exported"),
+    (SumInDouble, "exported"), (ShapedByTheBatch, "scripted"), (ShapedByTheBatch, "traced"),
+    (ShapedByTheBatch, "exported"),
 ]  # fmt: skip
 REFUSED = {
     (ShiftedByAView, "scripted"): "overwritten in place", (ShiftedByAView, "traced"): "overwritten in place",
@@ -136,6 +152,8 @@ REFUSED = {
     (OneStorage, "scripted"): "overwrites one of its own constants", (CutOffData, "scripted"): "is not read",
     (SumOfWholeNumbers, "scripted"): "dtype=4", (SumOfWholeNumbers, "exported"): "dtype=torch.int64",
     (HalfSoftmax, "scripted"): "dtype=15", (HalfSoftmax, "exported"): "dtype=torch.bfloat16",
+    (TimesTheBatch, "scripted"): "depends on the number of examples", (TimesTheBatch, "traced"): "number of examples",
+    (TimesTheBatch, "exported"): "number of examples", (CutAtTheBatch, "scripted"): "depends on the number of examples",
     (Rounded, "scripted"): "rounding_mode", (Rounded, "exported"): "rounding_mode",
 }  # fmt: skip
 

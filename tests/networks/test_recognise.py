@@ -190,6 +190,39 @@ def test_what_keeps_the_order_of_the_logits_is_cut_off(last, through):
     assert "is cut off" in str(seen)
 
 
+HARD = {
+    "hardsigmoid": nn.Hardsigmoid(), "hardtanh": nn.Hardtanh(0, 1),
+    "relu6": Does(lambda X: functional.relu6(X + 3) / 6),
+    "clamp": Does(lambda X: X.clamp(0, 1)), "one limit after the other": Does(lambda X: X.relu().clamp(max=1).view(-1)),
+    "turned": Does(lambda X: 1 - functional.hardsigmoid(X)), "half of a sign": Does(lambda X: X.clamp(-1, 1) / 2 + 0.5),
+    "clipped": Does(lambda X: functional.hardsigmoid(X).clamp(1e-3, 1 - 1e-3)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("last", HARD.values(), ids=HARD)
+def test_a_probability_of_relus_decides_at_one_half(last, caplog):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 1), last).double()
+    network, seen = recognise(module)
+    X = 4 * torch.randn(50, 5, dtype=DOUBLE)
+    assert isinstance(network, Folded)
+    torch.testing.assert_close(network.logits(X), module(X).reshape(-1) - 0.5, rtol=0, atol=1e-12)
+    assert "1/2 is taken" in str(seen)
+    assert "the label changes at 1/2" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("last", "outputs"), [(nn.Hardtanh(), 1), (nn.ReLU6(), 1), (nn.ReLU(), 1), (nn.Hardsigmoid(), 2)]
+)
+def test_what_is_no_single_probability_decides_as_it_is(last, outputs, caplog):
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, outputs), last).double()
+    network, _ = recognise(module)
+    X = 4 * torch.randn(50, 5, dtype=DOUBLE)
+    torch.testing.assert_close(network.logits(X), module(X).reshape(network.logits(X).shape), rtol=0, atol=1e-12)
+    assert not caplog.records
+
+
 def test_it_says_what_it_saw():
     module, shape = pictures(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2))
     _, seen = recognise(drawn(module, shape), shape)
