@@ -112,6 +112,7 @@ FREI = {
     "3.1": [1e-6, 4 * n * rare],
     "4.1": [least(1), least(sqrt(D) / 4)],
     "4.2": [Length, -Q, 4 * n * rare],
+    "message": [1e-6, 4 * n * rare, least(1), least(sqrt(D) / 4), Length, -Q, 4 * n * rare, 1],
     "limit": [36 / 7, least(1), -Q],
     "A.1": [sigma * sqrt(2 * D)],
     "A.2": [sigma * log(D)],
@@ -185,6 +186,7 @@ FREI_SUPPOSES = {
     "2.1": [1 / n],
     "P1-P6": [*ASSUMPTION, ENOUGH],
     **alike("3.1 4.2", [*ASSUMPTION, ENOUGH, *PROBABLE, ON_MARGIN]),
+    "message": [*ASSUMPTION, ENOUGH, *PROBABLE, ON_MARGIN, 1],
     "4.2-approximate": [*CHAIN, ABOVE_0, -math.ulp(0.0)],
     "limit": [*NOISELESS, 1e-9 * sqrt(D), ON_MARGIN],
     **alike("A.1 A.2 A.3 A.4", [ABOVE_0]),
@@ -216,6 +218,11 @@ FAILS = {
     "frei2023/P1-P6": 3 * n**2 * rare + n**2 * e ** (-D / 16) + D ** (1 - log(D)),
     "frei2023/3.1": 3 * n**2 * rare + n**2 * e ** (-D / 16) + D ** (1 - log(D)),
     "frei2023/4.2": 3 * n**2 * rare + n**2 * e ** (-D / 16) + D ** (1 - log(D)) + tests * 4 * n * rare,
+    "frei2023/message": 3 * n**2 * rare
+    + n**2 * e ** (-D / 16)
+    + D ** (1 - log(D))
+    + tests * 4 * n * rare
+    + tests * 2 * D ** (1 - log(D) / 2),
     "frei2023/A.1": n * e ** (-D / 16),
     "frei2023/A.2": n * 2 * rare,
     "frei2023/A.3": n * (n - 1) / 2 * (e ** (-D / 16) + 2 * rare),

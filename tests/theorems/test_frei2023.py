@@ -27,13 +27,14 @@ from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, Quar
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, fresh, largest_clusters
 from brittle.theorems.frei2023.instances import cluster_data, robust_network
 from brittle.theorems.frei2023.lemmas import FreshOnesAreOrdinary
+from brittle.theorems.frei2023.message import Message
 from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
 from brittle.theorems.frei2023.properties import count_strange_sets
 from brittle.theorems.frei2023.remarks import NearestNeighbourIsRobust, flipping_step, neighbour_radii
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
 from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
 from brittle.theorems.pattern import RADIUS
-from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, SMALLEST_NORM
+from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, NOISE, few, known, solved, unbalanced
 
@@ -316,14 +317,38 @@ def test_the_certified_share_is_above_the_true_one(noise, rng):
     assert largest_wrong_share(network, centres, -labels, noise) == 1
 
 
+@cache
+def message() -> Instance:
+    return Message(clusters=340, test=100).default(torch.Generator().manual_seed(5))
+
+
 def test_the_papers_message_on_one_instance():
-    """It generalises, a robust network exists, and this one is not robust."""
-    instance = known()
-    for theorem in (Generalises(), RobustClusterNetworkExists(), NotRobust()):
-        assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
-    reached = check_instance(NotRobust(), instance).measured[SMALLEST_NORM]
-    radius = check_instance(RobustClusterNetworkExists(), instance).measured[RADIUS]
-    assert reached > radius  # with two clusters no less is promised: √(d/k) falls below it as k grows
+    """It generalises, a robust network exists, and one z shorter than √d flips every example; the noise is as long."""
+    instance = message()
+    for theorem in (Generalises(), RobustClusterNetworkExists(), NotRobust(), Message()):
+        verdict = check_instance(theorem, instance)
+        assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    root = math.sqrt(instance.data.dim)
+    assert verdict.measured[LONGEST] < verdict.measured["length of the noise, σ√d"] == root
+    assert verdict.measured[RADIUS] > root / 4 > 3 * verdict.measured[SMALLEST_NORM]
+    assert verdict.measured["test error, counted"] == 0
+    assert verdict.measured["share that does not flip, counted"] == 0
+    assert verdict.measured[COMPARATOR_FLIPPED] == 0
+
+
+def test_the_message_needs_clusters_of_some_hundred():
+    """At c = 1/2 the theorem's z is 18√(d/k) long, if not more."""
+    theorem = Message(clusters=324, test=1)
+    assert failed(theorem, theorem.default(torch.Generator().manual_seed(0))) == ["bound on ‖z‖ of Lemma D.9, over √d"]
+    enough = Message(clusters=328, test=1)
+    assert failed(enough, enough.default(torch.Generator().manual_seed(0))) == []
+
+
+def test_fresh_examples_that_are_wrong_refute_the_message():
+    wrong = replace(message(), data=with_labels_flipped(message().data))
+    verdict = check_instance(Message(), wrong)
+    assert verdict.verdict is Outcome.VIOLATED
+    assert "test error, against ε" in [each.name for each in verdict.bound if not each.holds]
 
 
 NOISES = [NoiseIsShort(), NoiseLeansLittle(), NoisesAreNearlyOrthogonal(), NoiseLeansLittleOnMeans()]

@@ -31,6 +31,7 @@ from brittle.theorems.frei2023.lemmas import (
     PositiveOnesCross,
     RoomIsPositive,
 )
+from brittle.theorems.frei2023.message import Message
 from brittle.theorems.frei2023.other_clusters import AnisotropicNoise, LeftOut, MoreNoise, SubGaussianNoise
 from brittle.theorems.frei2023.remarks import LinearModelIsFragile, NearestNeighbourIsRobust
 from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
@@ -43,6 +44,7 @@ THEOREMS: tuple[Theorem, ...] = (
     Generalises(),
     RobustClusterNetworkExists(),
     NotRobust(),
+    Message(),
     NearlyNotRobust(),
     PerturbationScales(),
     Regimes(),

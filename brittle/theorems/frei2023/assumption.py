@@ -144,7 +144,7 @@ class OrdinaryTrainingSet(LikelyClaim, id="frei2023/P1-P6"):
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         groups = ClusterGroups(instance.data)
         yield from assumption(groups)
-        yield enough_examples(groups)
+        yield enough_examples(groups.constants)
 
     def probability(self, instance: Instance) -> float:
         return 1 - ClusterGroups(instance.data).constants.unlikely

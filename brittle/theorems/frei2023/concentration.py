@@ -232,7 +232,7 @@ class NoClusterIsLeftOut(ClusterClaim, LikelyClaim, id="frei2023/A.8"):
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield at_most("clusters", len(self.groups(instance)), instance.data.dim)
-        yield enough_examples(self.groups(instance))
+        yield enough_examples(self.groups(instance).constants)
 
     def probability(self, instance: Instance) -> float:
         return 1 - math.pow(instance.data.dim, 1 - math.log(instance.data.dim))

@@ -155,9 +155,9 @@ def assumption(groups: ClusterGroups, *, noiseless: bool = False) -> Iterator[Co
     yield at_most("clusters", len(groups), groups.constants.limit)
 
 
-def enough_examples(groups: ClusterGroups) -> Comparison:
+def enough_examples(numbers: ClusterConstants) -> Comparison:
     """n ≥ k ln²d."""
-    return at_least("examples", len(groups.data), len(groups) * math.log(groups.dim) ** 2)
+    return at_least("examples", numbers.examples, numbers.groups * math.log(numbers.dim) ** 2)
 
 
 def fresh(instance: Instance) -> Data:

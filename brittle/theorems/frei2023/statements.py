@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import ClassVar
 
 from torch import Generator, Tensor
@@ -10,6 +11,7 @@ from torch import Generator, Tensor
 from brittle.networks import Network
 from brittle.theorems.base import LikelyClaim, chance
 from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.averages import AveragedSet, about_averages, training_constants
 from brittle.theorems.frei2023.claims import FreshClaim
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
 from brittle.theorems.frei2023.instances import cluster_instance, robust_network
@@ -45,22 +47,26 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
     kkt_tolerance: float = 1e-6
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
-        groups = ClusterGroups(instance.data)
-        yield from assumption(groups)
-        yield enough_examples(groups)
-        n, d, delta = len(instance.data), instance.data.dim, self.failure
+        yield from assumption(ClusterGroups(instance.data))
+        numbers = training_constants(instance)
+        yield enough_examples(numbers)
+        n, d, delta = numbers.examples, numbers.dim, self.failure
         yield at_most("1/δ", 1 / delta, power(d, math.log(d) - 1) / 3)
         yield at_most("examples, for the norms", n, math.sqrt(delta / 3) * exponential(d / 32))
         yield at_most("examples, for the inner products", n, math.sqrt(delta) / 3 * power(d, math.log(d) / 4))
         yield at_most("examples, for the error", n, self.error / 4 * power(d, math.log(d) / 2))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        yield from super().hypotheses(instance)
+        if (training := instance.known(AveragedSet)) is None:
+            yield from super().hypotheses(instance)
+        else:
+            yield from self.about_data(instance)
+            yield from about_averages(instance, training, self.kkt_tolerance)
         yield from other_distances(instance, self.kkt_tolerance)
 
     def probability(self, instance: Instance) -> float:
         """Over the training set."""
-        return 1 - ClusterGroups(instance.data).constants.unlikely
+        return 1 - training_constants(instance).unlikely
 
     def default(self, rng: Generator) -> Instance:
         sizes = (self.dim, self.clusters, self.noise)
@@ -80,15 +86,14 @@ class Generalises(KKTClaim, id="frei2023/3.1"):
     claim: ClassVar = "every KKT point errs on a fresh example with probability ≤ ε, and ≤ 4n d^{-ln(d)/2}"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        groups = ClusterGroups(instance.data)
-        certain = is_ordinary(groups)
-        return [promise_at_most(name, rate, certain=certain) for name, rate in self._rates(groups.constants).items()]
+        rates, certain = self._rates(training_constants(instance)), _is_ordinary(instance)
+        return [promise_at_most(name, rate, certain=certain) for name, rate in rates.items()]
 
     def witness(self, instance: Instance) -> Witness:
-        unseen, groups = fresh(instance), ClusterGroups(instance.data)
+        unseen = fresh(instance)
         q = instance.two_layer.margins(unseen.X, unseen.y) / instance.smallest_margin
         wrong, most = int((q <= 0).sum()), _error_at_most(instance)
-        rates = self._rates(groups.constants)
+        rates = self._rates(training_constants(instance))
         return Witness(
             {
                 **{name: judged_share(wrong, len(unseen), most, rate) for name, rate in rates.items()},
@@ -103,6 +108,12 @@ class Generalises(KKTClaim, id="frei2023/3.1"):
         return {"test error, against ε": self.error, "test error, against 4n d^(-ln(d)/2)": constants.strange}
 
 
+def _is_ordinary(instance: Instance) -> bool:
+    """Whether the training set is known to have P1-P6; its averages alone do not tell."""
+    return instance.known(AveragedSet) is None and is_ordinary(ClusterGroups(instance.data))
+
+
+@cache
 def _error_at_most(instance: Instance) -> float:
     """Of this KKT point and of the others."""
     groups = ClusterGroups(instance.data)
@@ -165,16 +176,15 @@ class NotRobust(KKTClaim, id="frei2023/4.2"):
 
     def probability(self, instance: Instance) -> float:
         """Over the training set and all fresh examples that are measured."""
-        return super().probability(instance) - len(fresh(instance)) * ClusterGroups(instance.data).constants.strange
+        return super().probability(instance) - len(fresh(instance)) * training_constants(instance).strange
 
     def bound(self, instance: Instance) -> list[Promise]:
-        groups = ClusterGroups(instance.data)
-        numbers = groups.constants
+        numbers = training_constants(instance)
         return [
             promise_at_most(LONGEST, numbers.longest, certain=True),
             promise_at_most(LARGEST_MARGIN, -instance.smallest_margin),
             *other_promises(instance),
-            promise_at_most(NOT_FLIPPED, numbers.strange, certain=is_ordinary(groups)),
+            promise_at_most(NOT_FLIPPED, numbers.strange, certain=_is_ordinary(instance)),
         ]
 
     def witness(self, instance: Instance) -> Witness:
@@ -184,7 +194,7 @@ class NotRobust(KKTClaim, id="frei2023/4.2"):
         after = instance.two_layer.margins(unseen.X + moved, unseen.y)
         stays, most = int(((before <= 0) | (after >= 0)).sum()), _stays_at_most(instance)
         measures = {
-            NOT_FLIPPED: judged_share(stays, len(unseen), most, groups.constants.strange),
+            NOT_FLIPPED: judged_share(stays, len(unseen), most, training_constants(instance).strange),
             "share that does not flip, counted": stays / len(unseen),
             "‖z‖/√d": groups.length / math.sqrt(groups.dim),
             **other_measures(instance, unseen.X + moved, unseen.y),
