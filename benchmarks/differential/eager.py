@@ -27,7 +27,7 @@ class Eager:
 
     def disturbed(self, X: Tensor, rng: np.random.Generator) -> Tensor:
         def err(function: Any, values: Tensor) -> None:
-            signs = torch.from_numpy(rng.integers(0, 2, size=tuple(values.shape)) * 2 - 1)
+            signs = torch.from_numpy(np.asarray(rng.integers(0, 2, size=tuple(values.shape)) * 2 - 1))
             values.mul_(1 + 2 * torch.finfo(values.dtype).eps * signs.to(values.dtype))
 
         rows = X.to(self.dtype, copy=True)

@@ -4,7 +4,7 @@ A node is kept if onnxruntime runs the graph up to it, which also tells the shap
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ OLDEST, NEWEST = 7, 22
 LARGEST = 150  # numbers of one example
 FLOATS = (np.float32, np.float64)
 Array = NDArray[Any]
+PLAIN: dict[str, float] = {}
 
 
 @dataclass
@@ -127,13 +128,16 @@ class Drawn:
         self.kinds.append(kind)
         return True
 
-    def model(self, output: str, nodes: list[Any], more: dict[str, Array] | None = None) -> Any:
-        """The file's content; `more` are constants that a caller may replace."""
+    def model(
+        self, output: str, nodes: list[Any], replaced: Collection[str] = (), factors: Collection[str] = ()
+    ) -> Any:
+        """The file's content; constants that are `replaced` and `factors` are inputs too."""
         kind = TensorProto.FLOAT if self.dtype == np.float32 else TensorProto.DOUBLE
         value = helper.make_tensor_value_info
         inputs = [value("x", kind, [self.rows, *self.shape])]
-        inputs += [value(name, kind, list(array.shape)) for name, array in (more or {}).items()]
-        held = [numpy_helper.from_array(array, name) for name, array in (self.constants | (more or {})).items()]
+        inputs += [value(name, kind, list(self.constants[name].shape)) for name in replaced]
+        inputs += [value(name, kind, None) for name in factors]
+        held = [numpy_helper.from_array(array, name) for name, array in self.constants.items()]
         graph = helper.make_graph(nodes, "graph", inputs, [value(output, kind, None)], held)
         versions = [helper.make_opsetid("", each) for each in (*self.imports, self.opset)]
         return helper.make_model(graph, opset_imports=versions, ir_version=8)
@@ -176,7 +180,10 @@ class Runtime:
             return np.asarray(values * (1 + 2 * self.eps * signs)).astype(values.dtype)
 
         rows = torch.from_numpy(err(X.numpy().astype(self.drawn.dtype)))
-        return self._run(session, rows, {name: err(values) for name, values in numbers.items()})
+        try:
+            return self._run(session, rows, {name: err(values) for name, values in numbers.items()})
+        except Exception:  # a shape that depends on the number of examples
+            return self._run(self._plain, rows, {})
 
     def hidden(self, X: Tensor) -> Tensor:
         return X[:, :0]
@@ -192,17 +199,17 @@ class Runtime:
         """Every value of known shape is multiplied by an input that is 1 unless it is given."""
         drawn = self.drawn
         given = {name: array for name, array in drawn.constants.items() if array.dtype == drawn.dtype and array.size}
-        ones, nodes = {}, []
+        factors, nodes = {}, []
         for node in self._nodes:
             copied = onnx.NodeProto()
             copied.CopyFrom(node)
             nodes.append(copied)
             name = node.output[0]
             if name in drawn.values:
-                ones[f"{name}_factor"] = np.ones(drawn.values[name][1:] or (1,), drawn.dtype)
+                factors[f"{name}_factor"] = np.ones(drawn.values[name][1:] or (1,), drawn.dtype)
                 copied.output[0] = f"{name}_before"
                 nodes.append(helper.make_node("Mul", [f"{name}_before", f"{name}_factor"], [name]))
-        return _session(drawn.model(self._output, nodes, given | ones)), given | ones
+        return _session(drawn.model(self._output, nodes, given, factors)), given | factors
 
 
 def _axis(w: Drawn) -> int:
@@ -298,7 +305,7 @@ def _computed_shape(w: Drawn, h: str) -> str:
         first = w.node("Gather", shape, w.const(np.array([0])), axis=0)
         return w.node("Reshape", h, w.node("Concat", first, w.ints(-1), axis=0))
     if way == 1:
-        place = w.node("Gather", shape, w.const(np.array(w.whole(0, len(w.now)))), axis=0)
+        place = w.node("Gather", shape, w.const(np.array(w.one(0, w.whole(0, len(w.now))))), axis=0)
         ends = _unsqueezed(w, place)
         return _slice_at(w, h, w.ints(0), ends, w.whole(1, len(w.now)))
     if way == 2:
@@ -516,8 +523,8 @@ TEMPLATES: dict[str, tuple[Template, float]] = {  # and how often they are tried
 ALONG_AXES: dict[str, tuple[Template, float]] = {"Conv": (_conv, 4), "pooling": (_pool, 4)}
 
 
-def drawn(case: int) -> Drawn:
-    """The graph of a case; its generator goes on to draw inputs."""
+def drawn(case: int, more: Mapping[str, float] = PLAIN) -> Drawn:
+    """The graph of a case; its generator goes on to draw inputs. `more` changes how often kinds of nodes are tried."""
     rng = np.random.default_rng([3, case])
     axes = int(rng.choice([0, 1, 2], p=[0.4, 0.15, 0.45]))
     shape = (
@@ -532,12 +539,12 @@ def drawn(case: int) -> Drawn:
     wanted = int(rng.integers(2, 9))
     for _ in range(3 * wanted):
         if len(w.kinds) < wanted:
-            _one_more(w)
+            _one_more(w, more)
     if not w.now:
         w.current = "x"
     if len(w.now) != 1:
         w.step("Flatten", lambda w, h: w.node("Flatten", h))
-    if w.flag(0.9) or "smooth" in w.kinds or w.kinds[-1:] == ["activation"]:
+    if w.flag(0.9 * more.get("last Gemm", 1.0)) or "smooth" in w.kinds:
         w.step("last Gemm", lambda w, h: w.node("Gemm", h, w.floats(w.now[-1], k := w.one(1, 1, 2, 3)), w.floats(k)))
     if w.flag(0.06) and w.nodes:
         kind = w.one("Softmax", "Softmax", "LogSoftmax", "Sigmoid", "Tanh")
@@ -546,16 +553,16 @@ def drawn(case: int) -> Drawn:
     return w
 
 
-def _one_more(w: Drawn) -> None:
+def _one_more(w: Drawn, more: Mapping[str, float]) -> None:
     table = TEMPLATES | (ALONG_AXES if len(w.now) in (2, 3) else {})
-    weights = np.array([weight for _, weight in table.values()])
+    weights = np.array([weight * more.get(kind, 1.0) for kind, (_, weight) in table.items()])
     kind = list(table)[int(w.rng.choice(len(table), p=weights / weights.sum()))]
     w.step(kind, table[kind][0])
 
 
-def examine(case: int) -> ReadingTally:
+def examine(case: int, more: Mapping[str, float] = PLAIN) -> ReadingTally:
     """One graph."""
-    w = drawn(case)
+    w = drawn(case, more)
     if not w.nodes:
         return skipped("no node")
     last = w.nodes[-1].input[0] if w.probabilities else w.current

@@ -3,7 +3,7 @@
 import logging
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,19 @@ OFTEN = {"in place": 2.0, "choice": 4.0, "types": 1.5, "smooth": 0.5}
 ROWS = 4  # of the example that a program is made with
 
 
-def drawn(case: int) -> tuple[Source, str, np.random.Generator]:
-    """The module of a case, how it is written, and the generator of its inputs."""
+def drawn(case: int, more: Mapping[str, float] = OFTEN) -> tuple[Source, str, np.random.Generator]:
+    """The module of a case, how it is written, and the generator of its inputs.
+
+    `more` changes how often kinds of operations are tried.
+    """
     rng = np.random.default_rng([2, case])
     way = str(rng.choice(list(WAYS)))
-    return draw_source(rng, OFTEN), way, rng
+    return draw_source(rng, more), way, rng
 
 
-def examine(case: int) -> ReadingTally:
+def examine(case: int, more: Mapping[str, float] = OFTEN) -> ReadingTally:
     """One program."""
-    source, way, rng = drawn(case)
+    source, way, rng = drawn(case, more)
     reference = Eager(source.module(case, core=True), source.shape, source.dtype)
     kinds = [f"{way}: {kind}" for kind in source.kinds] + [way]
     with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):

@@ -3,7 +3,7 @@
 import itertools
 import linecache
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 ROWS = 2  # of the batch on which a line is tried
 LARGEST = 150  # numbers of one example
 HEAD = "import torch\nimport torch.nn.functional as F\nfrom torch import Tensor, nn\n\n\n"
+PLAIN: dict[str, float] = {}
 _names = itertools.count()
 
 
@@ -439,7 +440,7 @@ ENDINGS = (
 )
 
 
-def draw_source(rng: np.random.Generator, more: dict[str, float] | None = None) -> Source:
+def draw_source(rng: np.random.Generator, more: Mapping[str, float] = PLAIN) -> Source:
     """A module of 2 to 10 operations and a last linear layer; `more` changes how often kinds are tried."""
     axes = int(rng.choice([0, 1, 2], p=[0.5, 0.15, 0.35]))
     shape = (
@@ -449,7 +450,7 @@ def draw_source(rng: np.random.Generator, more: dict[str, float] | None = None) 
     wanted = int(rng.integers(2, 11))
     for _ in range(4 * wanted):
         if len(w.kinds) < wanted:
-            _one_more(w, more or {})
+            _one_more(w, more)
     if not w.now or (len(w.now) > 1 and not w.step("flatten", _flat)):
         w.current = "x"
         w.step("flatten", lambda w, h: f"$ = {h}.flatten(1)")
@@ -469,7 +470,7 @@ def draw_source(rng: np.random.Generator, more: dict[str, float] | None = None) 
     return Source(text, core, shape, dtype, kinds, style)
 
 
-def _one_more(w: Writer, more: dict[str, float]) -> None:
+def _one_more(w: Writer, more: Mapping[str, float]) -> None:
     table = {kind: (template, weight) for kind, (template, weight) in ANYWHERE.items()}
     if len(w.now) in (2, 3):
         axes = len(w.now) - 1

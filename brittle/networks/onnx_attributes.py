@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from brittle.common.errors import InputError, require
 
 
@@ -52,7 +54,8 @@ class Attributes:
         return bool(value)
 
     def number(self, name: str, default: float) -> float:
-        return float(self._attributes[name].f) if self.given(name) else default
+        """Attributes are floats of 32 bits, and so are the defaults of the standard."""
+        return float(self._attributes[name].f if self.given(name) else np.float32(default))
 
     def list(self, name: str, default: list[int]) -> list[int]:
         return [int(each) for each in self._attributes[name].ints] if self.given(name) else default
