@@ -7,6 +7,7 @@ first that fails. It ends when its processor time is used up, or is killed with 
 
 import ast
 import contextlib
+import gc
 import importlib
 import importlib.abc
 import importlib.machinery
@@ -24,7 +25,10 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).parent.parent
-PRELOADED = ("torch", "scipy.optimize", "scipy.stats", "scipy.sparse.linalg", "pytest", "hypothesis", "typer.testing")
+PRELOADED = (
+    *("torch", "scipy.optimize", "scipy.stats", "scipy.sparse.linalg", "pytest", "hypothesis", "typer.testing"),
+    *("safetensors", "pytest_timeout", "_hypothesis_pytestplugin", "xml.etree.ElementTree", "pdb"),
+)
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -47,6 +51,7 @@ def preload() -> None:
     for name in PRELOADED:
         importlib.import_module(name)
     importlib.import_module("torch").set_num_threads(1)
+    gc.freeze()
     tasks = Path("/proc/self/task")
     assert not tasks.exists() or len(list(tasks.iterdir())) == 1, "a process with several threads cannot be forked"
 
@@ -156,6 +161,7 @@ def _work(job: Job, folder: Path) -> None:
     for stream in (1, 2):
         os.dup2(log, stream)
     os.chdir(HOME)
+    gc.disable()  # until the tests are collected: imports make no garbage
     if job.module:
         sys.meta_path.insert(0, Changed(job.module, job.source))
     result = _tested(job, folder)
@@ -207,6 +213,7 @@ class Watcher:
         settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        gc.enable()
         if self.order:
             items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda item: self.order[item.nodeid])
 

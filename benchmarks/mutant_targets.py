@@ -45,11 +45,13 @@ def _paper(name: str, tests: str, without: tuple[str, ...] = ()) -> Group:
 
 
 GROUPS = {
-    "kkt_proof": _paper("kkt_proof", "constants kkt_proof approximate wrong_objects"),
-    "vardi2022": _paper("vardi2022", "constants vardi2022* kkt_proof convergence wrong_objects"),
-    "frei2023": _paper("frei2023", "constants frei2023* kkt_proof wrong_objects approximate", ("worst",)),
-    "melamed2023": _paper("melamed2023", "melamed2023*"),
-    "wang2022": _paper("wang2022", "wang2022*", ("worst", "farthest")),
+    "kkt_proof": _paper("kkt_proof", "constants kkt_proof approximate wrong_objects measures"),
+    "vardi2022": _paper(
+        "vardi2022", "constants vardi2022* kkt_proof convergence wrong_objects measures", ("instances",)
+    ),
+    "frei2023": _paper("frei2023", "constants frei2023* kkt_proof wrong_objects approximate", ("worst", "instances")),
+    "melamed2023": _paper("melamed2023", "melamed2023* measures"),
+    "wang2022": _paper("wang2022", "wang2022* measures", ("worst", "farthest")),
     "theorems": Group(
         _named("brittle/theorems", "base check comparison judgement trials simulate scaling intervals instance")
         + _named("brittle/theorems", "multipliers pattern powers sweeps witness"),
@@ -80,7 +82,7 @@ GROUPS = {
     ),
     "audit": Group(
         _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),
-        ("tests/auditing/test_*.py",),
+        _named("tests/auditing", "costs sample curve change limit ties findings verdict share cluster_labels", "test_"),
     ),
     "geometry": Group(("brittle/geometry/*.py",), ("tests/geometry/test_*.py",)),
     "untrusted files": Group(
@@ -92,6 +94,7 @@ GROUPS = {
 # Mutants that compute the same, or differ only in what may be any: not counted. A regular expression that is searched
 # for in `Mutant.key`, which is file | function | line of code | change, and the reason.
 EQUIVALENT: dict[str, str] = {
+    r"kkt\.sums\(.*\| 1 -> 2": "only the sign of the number counts",
     r"\| (AT_ONCE|DRAWS_AT_ONCE|MANY|FEW) \|": "how much is computed at once",
     r"\| max\(1, \w+ // .*\| .*(max\(1|1 -> 2)": "how much is computed at once",
 }

@@ -14,7 +14,6 @@ import argparse
 import functools
 import hashlib
 import json
-import random
 import re
 import signal
 import sys
@@ -31,7 +30,7 @@ from benchmarks.mutant_runs import HOME, Job, module_of
 from benchmarks.mutant_targets import EQUIVALENT, GROUPS, KNOWN
 
 MAP_SECONDS = 400.0  # processor time for one test file, unchanged and recorded
-TESTS_SECONDS = 15.0  # of tests on one mutant: what would take longer is not run
+TESTS_SECONDS = 8.0  # of tests on one mutant: what would take longer is not run
 
 
 @dataclass(frozen=True)
@@ -101,18 +100,30 @@ class Map:
         chosen = [GROUPS[name] for name in groups]
         files = sorted({path for group in chosen for path in group.test_paths})
         covered = tuple(sorted({path for group in GROUPS.values() for path in group.paths}))
-        key = {file: f"{digest(file, *covered)} {file}" for file in files}
-        jobs = [Job(file, (file,), seconds=MAP_SECONDS, covered=covered) for file in files if not kept.get(key[file])]
+        key = {file: f"map {digest(file)} {file}" for file in files}
+        jobs = [
+            Job(file, (file,), seconds=MAP_SECONDS, covered=covered)
+            for file in files
+            if not self._valid(kept.get(key[file]), covered)
+        ]
         for number, (job, ran) in enumerate(mutant_runs.run(jobs), 1):
             assert ran.by not in ("import", "crash", "time"), f"{job.name} without a mutant: {ran.by}"
             if ran.by:
                 say(f"left out, as it fails without a mutant: {ran.by}")
-            kept.put(key[job.name], {"tests": ran.tests, "lines": ran.lines})
+            digests = {file: digest(file) for file in ran.lines}
+            kept.put(key[job.name], {"tests": ran.tests, "lines": ran.lines, "digests": digests, "covered": covered})
             say(f"{number}/{len(jobs)} recorded {job.name} ({ran.seconds:.0f} s)")
         for file in files:
             known = kept.get(key[file])
             assert known is not None
             self._add(known)
+
+    @staticmethod
+    def _valid(known: dict[str, Any] | None, covered: tuple[str, ...]) -> bool:
+        """Whether what the tests of a file run is known, and still as it was."""
+        if known is None or not set(covered) <= set(known["covered"]):
+            return False
+        return all((HOME / file).exists() and digest(file) == was for file, was in known["digests"].items())
 
     def _add(self, known: dict[str, Any]) -> None:
         self.tests |= known["tests"]
@@ -197,9 +208,9 @@ def table(found: list[Result], groups: dict[Mutant, str]) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sample", type=int, default=400, help="Number of mutants that are drawn.")
+    parser.add_argument("--sample", type=int, default=600, help="Number of mutants that are drawn.")
     parser.add_argument("--all", action="store_true", help="Run every mutant instead of a sample.")
-    parser.add_argument("--seed", type=int, default=0, help="Seed of the sample.")
+    parser.add_argument("--seed", type=int, default=0, help="Seed of the sample; a larger one contains a smaller one.")
     parser.add_argument("--only", default="", help="A group, or a part of `file:line function: change`.")
     parser.add_argument("--keep", type=Path, help="Folder where results are kept; a later run resumes there.")
     parser.add_argument("--seconds", type=float, help="Limit of the processor time for one mutant.")
@@ -207,9 +218,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="Also write the results to this file.")
     given = parser.parse_args()
     groups, started = all_mutants(given.only), time.monotonic()
-    chosen = sorted(groups, key=lambda mutant: (mutant.file, mutant.place, mutant.which))
-    if not given.all:
-        chosen = random.Random(given.seed).sample(chosen, min(given.sample, len(chosen)))
+    chosen = sorted(groups, key=lambda mutant: hashlib.sha256(f"{given.seed} {mutant.key}".encode()).digest())
+    chosen = chosen if given.all else chosen[: given.sample]
     if not chosen:
         parser.error(f"--only {given.only}: no mutant has this in its name, and no group has this name")
     say(f"{len(chosen)} of {len(groups)} mutants")
@@ -219,7 +229,6 @@ def main() -> None:
     mutant_runs.preload()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # which ends the children
     order, found = list(GROUPS), list[Result]()
-    chosen.sort(key=lambda mutant: order.index(groups[mutant]))
     for result in results({mutant: groups[mutant] for mutant in chosen}, Kept(given.keep), given.seconds):
         found.append(result)
         if not result.by or len(found) % 20 == 0:

@@ -1,0 +1,69 @@
+"""What the statements of frei2023 measure, computed again from the definitions on one set of clusters."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from brittle.theorems import Instance, Outcome, check_instance
+from brittle.theorems.frei2023.concentration import AcrossClusters, LengthOfAnExample, WithinACluster
+from tests.theorems.clusters import NOISE, known
+
+UNIT = NOISE * math.sqrt(570) * math.log(570)  # σ√d ln d
+DATA = known().data
+
+
+def products() -> tuple[list[float], list[float]]:
+    """|<x, x'>| across clusters and |<x, x'> - d| within, of every pair."""
+    cluster, gram = DATA.truth.cluster.tolist(), (DATA.X @ DATA.X.T).tolist()
+    pairs = [(i, j) for i in range(len(DATA)) for j in range(i)]
+    across = [abs(gram[i][j]) for i, j in pairs if cluster[i] != cluster[j]]
+    return across, [abs(gram[i][j] - 570) for i, j in pairs if cluster[i] == cluster[j]]
+
+
+def by_hand() -> list[tuple[object, dict[str, float]]]:
+    across, within = products()
+    squares = DATA.X.square().sum(1)
+    means = DATA.truth.means
+    coherence = float((means @ means.T)[0, 1].abs())
+    return [
+        (
+            AcrossClusters(),
+            {
+                "largest |<x, x'>|": max(coherence + (2 + math.sqrt(2)) * UNIT, *across),
+                "largest |<x, x'>| of the data": max(across),
+            },
+        ),
+        (
+            WithinACluster(),
+            {
+                "largest |<x, x'> - d|": max((2 + math.sqrt(2)) * UNIT, *within),
+                "largest |<x, x'> - d| of the data": max(within),
+            },
+        ),
+        (
+            LengthOfAnExample(),
+            {
+                "smallest ‖x‖²": min((math.sqrt(570) - UNIT / math.sqrt(570)) ** 2, float(squares.min())),
+                "largest ‖x‖²": max(570 + 2 * NOISE**2 * 570 + 2 * UNIT, float(squares.max())),
+            },
+        ),
+    ]
+
+
+@pytest.mark.parametrize(("theorem", "measured"), by_hand(), ids=["A.5", "A.6", "A.7"])
+def test_the_worst_noise_is_that_of_the_lemma(theorem, measured):
+    assert theorem.witness(known()).measures == pytest.approx(measured, rel=1e-10)
+    assert check_instance(theorem, known()).verdict is Outcome.CONFIRMED
+
+
+def test_noise_that_is_longer_than_the_lemmas_admit_is_seen_in_the_data():
+    """One example is its mean twice: the measures leave the worst case of the lemmas, for what is in the data."""
+    X = DATA.X.clone()
+    X[0] = 2 * DATA.truth.means[DATA.truth.cluster[0]]
+    moved = Instance(replace(DATA, X=X))
+    assert WithinACluster().witness(moved).measures["largest |<x, x'> - d|"] > 500
+    assert LengthOfAnExample().witness(moved).measures["largest ‖x‖²"] == pytest.approx(4 * 570)
+    X[0] *= 0.01
+    shrunk = Instance(replace(DATA, X=X))
+    assert LengthOfAnExample().witness(shrunk).measures["smallest ‖x‖²"] == pytest.approx(4e-4 * 570)
