@@ -16,7 +16,8 @@ import yaml
 import brittle
 
 ROOT = Path(__file__).parent.parent
-KEPT = ("brittle", "proofcheck", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md")
+PACKAGES = ("brittle", "margincheck", "proofcheck")
+KEPT = (*PACKAGES, "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "CHANGELOG.md")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -52,11 +53,12 @@ def test_the_wheel_holds_all_that_is_not_code(built):
     held = set(zipfile.ZipFile(wheel).namelist())
     wanted = {
         str(path.relative_to(ROOT))
-        for package in ("brittle", "proofcheck")
+        for package in PACKAGES
         for path in (ROOT / package).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     assert wanted <= held
+    assert {"margincheck/__main__.py", "proofcheck/__main__.py"} <= held
     assert not [name for name in held if name.startswith(("tests", "benchmarks", "tools", "docs"))]
     (source,) = built.glob("*.tar.gz")
     with tarfile.open(source) as archive:
@@ -86,6 +88,11 @@ def test_the_wheel_works_where_the_source_is_not(built, tmp_path):
     installed("-m", "brittle", "certify", "net.npz", *files, "--proof", "proof.npz")
     checked = installed("-m", "proofcheck", "proof.npz", "--network", "net.npz", *files)
     assert checked.count("no flip within") == 4
+    installed("-m", "brittle", "kkt", "--largest", *files, "--proof", "margin.npz")
+    assert "no network of any width one above" in installed("-m", "margincheck", "margin.npz", *files)
+    for checker in ("margincheck", "proofcheck"):
+        where = installed("-c", f"import {checker}; print({checker}.__file__)").strip()
+        assert Path(where).is_relative_to(place)
 
 
 def test_what_the_workflows_run_is_there():
