@@ -41,6 +41,14 @@ def test_a_network_trained_to_a_finite_loss_is_flipped(theorem):
     assert verdict.measured["ε"] > 1e-3
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3, 909])
+def test_the_default_is_near_enough_whatever_is_drawn(seed):
+    verdict = check_default(vardi.NearlyUniversal(), torch.Generator().manual_seed(seed))
+    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.measured["ε"] > 1e-3
+    assert verdict.hypotheses[-1].value < 0.8
+
+
 def test_at_a_kkt_point_the_bounds_are_those_of_the_paper():
     numbers = ExampleConstants(60, 8, 1.0, 0.25)
     share = 8 * 2 / 61

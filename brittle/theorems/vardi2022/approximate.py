@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar
 
-from torch import Generator
+import torch
+from torch import Generator, Tensor
 
-from brittle.networks import PyTorch
+from brittle.networks import TwoLayer
 from brittle.settings import AlmostOrthogonal
 from brittle.theorems.base import Theorem
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import Approximation, approximations
+from brittle.theorems.solved import kkt_network
 from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
 from brittle.theorems.vardi2022.instances import shares
 from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
@@ -26,9 +28,10 @@ class NearlyUniversal(Theorem, id="vardi2022/4.1-approximate"):
 
     E = ε‖θ‖‖v‖√(d+1), t is the most that they let a margin exceed 1, and K pays for slopes near kinks.
 
-    Default: `examples` in R^`dim` with inner products up to `coherence`, a share `balance` of them labelled -1, and a
-    network of width `width` that gradient flow trains to a log-loss of `until`, from a start that is `smaller` times
-    smaller than PyTorch's: a part of the start stays in θ, and ε falls as 1/‖θ‖.
+    Default: `examples` in R^`dim` with inner products up to `coherence`, a share `balance` of them labelled -1. Flow
+    starts at a KKT point with noise of about `disturbance` times its largest entry added to each array, and ends at a
+    log-loss of `until`: a part of the noise stays in θ, and ε falls as 1/‖θ‖. From a random start a neuron can take far
+    longer to turn, and the cost is then above 1 in one draw of some dozens.
     """
 
     claim: ClassVar = "near a KKT point, ε and δ away, z of vardi2022/4.1 takes every margin below -1 + cost(ε, δ)"
@@ -39,9 +42,8 @@ class NearlyUniversal(Theorem, id="vardi2022/4.1-approximate"):
     examples: int = 4
     coherence: float = 1.0
     balance: float = 0.25
-    width: int = 10
-    smaller: float = 20.0
-    until: float = -1e3
+    disturbance: float = 0.4
+    until: float = -100.0
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         about_data = list(geometry(ExampleGroups(instance.data)))
@@ -71,9 +73,14 @@ class NearlyUniversal(Theorem, id="vardi2022/4.1-approximate"):
     def default(self, rng: Generator) -> Instance:
         data = AlmostOrthogonal(self.dim, self.coherence).sample(self.examples, rng, in_span=True)
         data = replace(data, y=shares(self.examples, self.balance))
-        start = PyTorch(self.smaller).draw(data.columns, self.width, rng)
-        training = Flow(until=LogLoss(self.until), loss=Exponential("sum")).train(start, data)
+        point = kkt_network(data, rng)
+        W, b, v = (self._disturbed(each, rng) for each in (point.W, point.b, point.v))
+        training = Flow(until=LogLoss(self.until), loss=Exponential("sum")).train(TwoLayer(W, b, v), data)
         return Instance(data, training.network)
+
+    def _disturbed(self, array: Tensor, rng: Generator) -> Tensor:
+        noise = torch.randn(array.shape, generator=rng, dtype=torch.float64) / math.sqrt(array.numel())
+        return array + self.disturbance * array.abs().max() * noise
 
 
 @cache
