@@ -33,6 +33,8 @@ AXES |= {
     "split",
 }
 TEXTS = {"__str__", "__repr__", "summary", "content", "describe", "advice"}  # functions that write for people
+# Invisible in float64: one rounding more or less in γ, the second order of 1 + γ, and what underflows lose
+UNDERFLOWS, ROUNDINGS = {"UNDERFLOW", "VALUE_UNDERFLOW", "SQUARES", "TINY"}, {"gamma", "ROUNDOFF"}
 GUARD, TOLERANCE = 1e-100, 1e-5  # numbers up to these guard a division by 0, and are tolerances
 WIDER = 1e6  # by so much a tolerance grows: twice a rounding error is one too
 
@@ -54,6 +56,11 @@ class Mutant:
     @property
     def name(self) -> str:
         return f"{self.file}:{self.line} {self.function}: {self.change}"
+
+    @property
+    def constant(self) -> bool:
+        """Whether it changes a constant of a module or a class."""
+        return self.function.isupper()
 
     @property
     def key(self) -> str:
@@ -170,6 +177,11 @@ def _walk(
             function = name
         case ast.Subscript(slice=inside):
             skip |= set(ast.walk(inside))
+        case ast.Call(func=ast.Name(id="gamma"), args=arguments):
+            skip |= {inner for each in arguments for inner in ast.walk(each)}
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right) if _invisible(left, right):
+            skip |= {node, left} if isinstance(left, ast.Constant) else {node}
+            skip |= set(ast.walk(right))
         case ast.keyword(arg=name, value=inside) if name in SHAPES:
             skip |= set(ast.walk(inside))
         case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in AXES:
@@ -193,6 +205,12 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
     for name, value in fields.items():
         setattr(new, name, value)
     return new
+
+
+def _invisible(left: ast.AST, right: ast.AST) -> bool:
+    """Whether the right summand is too small for any test to see."""
+    names = {node.id for node in ast.walk(right) if isinstance(node, ast.Name)}
+    return bool(names & UNDERFLOWS) or (isinstance(left, ast.Constant) and left.value == 1 and bool(names & ROUNDINGS))
 
 
 def _texts(*nodes: ast.AST) -> bool:

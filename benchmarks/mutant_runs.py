@@ -185,16 +185,18 @@ def _tested(job: Job, folder: Path) -> dict[str, Any]:
     result: dict[str, Any] = {"by": by, "tests": watcher.seconds}
     if job.covered:
         recorder.stop()
-        result["lines"] = _lines(recorder.get_data())
+        result["lines"] = _lines(recorder.get_data(), job.name)
     return result
 
 
-def _lines(data: Any) -> dict[str, dict[str, list[str]]]:
-    """For every file and line the tests that run it."""
+def _lines(data: Any, name: str) -> dict[str, dict[str, list[str]]]:
+    """For every file and line the tests that run it; `name` for what runs while tests are collected."""
     found = {}
     for file in data.measured_files():
-        lines = {str(line): sorted(set(tests) - {""}) for line, tests in data.contexts_by_lineno(file).items()}
-        found[str(Path(file).relative_to(HOME))] = {line: tests for line, tests in lines.items() if tests}
+        lines = data.contexts_by_lineno(file).items()
+        found[str(Path(file).relative_to(HOME))] = {
+            str(line): sorted({test or name for test in tests}) for line, tests in lines if tests
+        }
     return found
 
 

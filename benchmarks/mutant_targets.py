@@ -78,7 +78,7 @@ GROUPS = {
     ),
     "proof checkers": Group(
         ("proofcheck/[!_]*.py", "margincheck/[!_]*.py"),
-        _named("tests/proofs", "balls lagrangian forged margincheck", "test_"),
+        _named("tests/proofs", "balls lagrangian forged margincheck refused_arrays", "test_"),
     ),
     "audit": Group(
         _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),
@@ -87,7 +87,7 @@ GROUPS = {
     "geometry": Group(("brittle/geometry/*.py",), ("tests/geometry/test_*.py",)),
     "untrusted files": Group(
         _named("brittle/common", "limits archives storages pickles"),
-        ("tests/common/test_limits.py", "tests/common/test_files.py", "tests/networks/test_hostile_files.py"),
+        _named("tests", "common/test_limits common/test_files common/test_archives networks/test_hostile_files"),
     ),
 }
 

@@ -130,15 +130,16 @@ class Map:
         for file, lines in known["lines"].items():
             mine = self.lines.setdefault(file, {})
             for line, tests in lines.items():
-                mine.setdefault(int(line), set()).update(self.tests.keys() & set(tests))
+                mine.setdefault(int(line), set()).update(tests)
 
     def of(self, mutant: Mutant) -> list[str]:
         """The tests for a mutant: those that run its lines, then those whose file shares them, the fastest first."""
         lines = self.lines.get(mutant.file, {})
-        direct = {test for line in range(mutant.line, mutant.last + 1) for test in lines.get(line, ())}
-        if not direct and not mutant.function[:1].islower():  # a constant: its line runs once, at the import
-            direct = {test for tests in lines.values() for test in tests}
-        files = {test.split("::")[0] for test in direct}
+        found = {test for line in range(mutant.line, mutant.last + 1) for test in lines.get(line, ())}
+        if mutant.constant:  # its line runs once, at the import
+            found = {test for tests in lines.values() for test in tests}
+        direct = found & self.tests.keys()
+        files = {test.split("::")[0] for test in found}
         near = {test for test in self.tests if test.split("::")[0] in files} - direct
         chosen, total = list[str](), 0.0
         for test in [*sorted(direct, key=self._seconds), *sorted(near, key=self._seconds)]:

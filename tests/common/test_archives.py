@@ -1,0 +1,84 @@
+"""Archives inside archives, and streams that are read piece by piece."""
+
+import gzip
+import io
+import zipfile
+
+import pytest
+
+from brittle.common.archives import inner_entry
+from brittle.common.errors import InputError
+from brittle.common.limits import Budget, Metered, read_whole
+
+
+def archive(kind: int, **entries: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", kind) as made:
+        for name, content in entries.items():
+            made.writestr(name, content)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_the_first_entry_of_the_ending_is_read(kind):
+    content = archive(kind, other=b"no", first_pkl=b"one" * 9, second_pkl=b"two")
+    assert inner_entry(content, "_pkl", 27) == b"one" * 9
+    assert inner_entry(content, "_pkl", 26) == b"two"  # the first is longer than is read
+
+
+@pytest.mark.parametrize(("kind", "ending"), [(zipfile.ZIP_STORED, "_json"), (zipfile.ZIP_LZMA, "_pkl")])
+def test_other_endings_and_other_compressions_are_no_entries(kind, ending):
+    with pytest.raises(zipfile.BadZipFile, match=f"no entry {ending}"):
+        inner_entry(archive(kind, first_pkl=b"one"), ending, 99)
+
+
+def metered(path, content: bytes, left: int) -> Metered:
+    path.write_bytes(gzip.compress(content))
+    budget = Budget(path)
+    budget.left = left
+    return Metered(gzip.GzipFile(path), budget)
+
+
+def test_a_stream_gives_what_is_asked_for_and_all_of_it_within_its_budget(tmp_path):
+    content = bytes(range(256)) * 100
+    stream = metered(tmp_path / "a.gz", content, len(content))
+    assert stream.readable()
+    assert stream.read(10) == content[:10]
+    assert stream.read(0) == b""
+    assert stream.read() == content[10:]
+    assert stream.read() == b""
+    with pytest.raises(InputError, match="the stream would unpack to too much"):
+        metered(tmp_path / "a.gz", content, len(content) - 1).read()
+
+
+def test_a_stream_that_is_cut_short_gives_what_there_is(tmp_path):
+    path, content = tmp_path / "a.gz", bytes(range(256)) * 100
+    path.write_bytes(gzip.compress(content)[:-9])
+    assert content.startswith(Metered(gzip.GzipFile(path), Budget(path)).read())
+
+
+def test_a_file_is_read_whole_or_refused(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"1234")
+    monkeypatch.setattr("brittle.common.limits.LARGEST_BYTES", 4)
+    assert read_whole(path) == b"1234"
+    path.write_bytes(b"12345")
+    with pytest.raises(InputError, match="holds 5 bytes; 4 is the most"):
+        read_whole(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        read_whole(tmp_path / "none")
+
+
+def test_a_budget_grows_with_the_file_between_what_any_may_hold_and_the_most(tmp_path, monkeypatch):
+    path = tmp_path / "a"
+    path.write_bytes(b"x" * 10)
+    assert Budget(path).limit == 128 * 2**20
+    for name, value in (("ALWAYS_ALLOWED", 100), ("LARGEST_BYTES", 2000)):
+        monkeypatch.setattr(f"brittle.common.limits.{name}", value)
+    budget = Budget(path)
+    assert budget.limit == 640
+    budget.take(640, "all")
+    with pytest.raises(InputError, match="one more would unpack to too much: a file of 10 bytes may hold 640"):
+        budget.take(1, "one more")
+    path.write_bytes(b"x" * 100)
+    assert Budget(path).limit == 2000
