@@ -43,6 +43,10 @@ def _network(path: Path) -> Network:
     return network
 
 
+def _state(path: Path) -> Network:
+    return load_network(path, activation="relu")
+
+
 def _picture_network(path: Path) -> Network:
     return load_network(path, shape=(1, 4, 4))
 
@@ -151,7 +155,7 @@ def good_files() -> dict[str, Format]:
         "npz network": ("a.npz", lambda path: save_network(two, path), _network),
         "npz network, deflated": ("a.npz", _compressed, _network),
         "pt network": ("a.pt", lambda path: save_network(deep, path), _network),
-        "pt state": ("a.pt", lambda path: torch.save({"state_dict": rows.state_dict()}, path), _network),
+        "pt state": ("a.pt", lambda path: torch.save({"state_dict": rows.state_dict()}, path), _state),
         "safetensors": ("a.safetensors", lambda path: save_network(deep, path), _network),
         "onnx": ("a.onnx", _onnx, _network),
         "folded": (

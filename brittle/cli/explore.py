@@ -94,6 +94,8 @@ def _source(model: NetworkFile, data: DataFile, test: bool) -> str:
     """The Python lines that load both."""
     lines = [f"data = bt.settings.load_data({str(data.path)!r})"]
     foreign = "" if model.architecture is None else f"  # with a module of {model.architecture}"
-    lines.append(f"network = bt.networks.load_network({str(model.path)!r}){foreign}")
+    given = {"activation": model.activation, "output": model.output}
+    options = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)
+    lines.append(f"network = bt.networks.load_network({str(model.path)!r}{options}){foreign}")
     lines.append("data = data.labelled_for(network.classes)" + (".test" if test else ""))
     return "\n".join(lines)

@@ -49,6 +49,24 @@ SHARED = {
             rich_help_panel=FOREIGN,
         ),
     ],
+    "activation": Annotated[
+        str | None,
+        typer.Option(
+            "--activation",
+            metavar="relu",
+            help="What lies between the linear layers of a state dict.",
+            rich_help_panel=FOREIGN,
+        ),
+    ],
+    "output": Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="NAME",
+            help="Name or place of the logits, where a module returns several things.",
+            rich_help_panel=FOREIGN,
+        ),
+    ],
 }
 
 
@@ -59,6 +77,8 @@ class NetworkFile:
     path: Path
     architecture: str | None = None
     shape: tuple[int, ...] = ()
+    activation: str | None = None
+    output: str | None = None
 
     @property
     def name(self) -> str:
@@ -86,7 +106,8 @@ class NetworkFile:
     def _load(self, module: "nn.Module | None", shape: tuple[int, ...], data: "Data | None") -> "Network":
         from brittle.networks import read_network
 
-        network, recognition = read_network(self.path, module, shape, None if data is None else data.X)
+        X = None if data is None else data.X
+        network, recognition = read_network(self.path, module, shape, X, self.activation, self.output)
         if recognition is not None:
             say(f"{self.path} is {recognition}")
         return network
@@ -125,7 +146,7 @@ def loaded(network: NetworkFile, data: DataFile) -> "tuple[Network, Data]":
 
 
 def with_networks(command: Command) -> Command:
-    """Gives a command --architecture and --shape, for all its parameters that are a `NetworkFile`.
+    """Gives a command the options of `SHARED`, for all its parameters that are a `NetworkFile`.
 
     Those that are a `DataFile` become one too; a file that is not there is said before the command begins.
     """
@@ -137,27 +158,26 @@ def with_networks(command: Command) -> Command:
         name: each.replace(annotation=_as_path(each.annotation)) if name in (*networks, *files) else each
         for name, each in own.items()
     }
-    shared = {name: parameter(name, kind) for name, kind in SHARED.items()}
+    options = {name: parameter(name, kind) for name, kind in SHARED.items()}
 
     def arguments(values: Values) -> Values:
-        architecture, shape = (values.pop(name) for name in SHARED)
+        shared = {name: values.pop(name) for name in SHARED}
+        architecture = shared["architecture"]
         given = {name: values[name] for name in (*networks, *files) if values[name] is not None}
-        stray = "--architecture" if architecture is not None else "--shape"
-        needless = architecture is None and shape is None
+        stray = next((name for name, value in shared.items() if value is not None), None)
         named = any(name in given for name in networks)
-        require(named or needless, f"{stray} was given without a network: name its file too")
+        require(named or stray is None, f"--{stray} was given without a network: name its file too")
         named_well = architecture is None or all(architecture.partition(":")[::2])
         require(named_well, f"--architecture is {architecture!r}; MODULE:CLASS is needed")
-        lengths = _lengths(shape)
+        foreign = architecture, _lengths(shared["shape"]), shared["activation"], shared["output"]
         known: dict[str, NetworkFile | DataFile] = {
-            name: NetworkFile(path, architecture, lengths) if name in networks else DataFile(path)
-            for name, path in given.items()
+            name: NetworkFile(path, *foreign) if name in networks else DataFile(path) for name, path in given.items()
         }
         for each in known.values():
             each.refuse()
         return {**values, **known}
 
-    return offering(command, {**offered, **shared}, arguments)
+    return offering(command, {**offered, **options}, arguments)
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:

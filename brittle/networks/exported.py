@@ -14,6 +14,7 @@ from brittle.common.limits import LARGEST_TEXT
 from brittle.common.pickles import read_pickle
 from brittle.networks.graph import Builder, Graph, Value
 from brittle.networks.operations import BENEATH
+from brittle.networks.outputs import Choice, of_program
 
 TYPES = {  # the numbers of torch._export.serde.schema.ScalarType
     1: torch.uint8, 2: torch.int8, 3: torch.int16, 4: torch.int32, 5: torch.int64, 6: torch.float16, 7: torch.float32,
@@ -24,13 +25,13 @@ IGNORED = ("_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for
 SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, RecursionError)
 
 
-def read_exported(path: str | Path) -> Graph:
+def read_exported(path: str | Path, output: Choice | None = None) -> Graph:
     """The operations of an exported program."""
     with opened(path, "a complete exported program") as archive:
         try:
             graph_module = _json(archive, "models/model.json")["graph_module"]
             constants = _constants(archive, graph_module["signature"]["input_specs"])
-            return _graph(Path(path), graph_module, constants)
+            return _graph(Path(path), graph_module, constants, output)
         except InputError:
             raise
         except SHAPE_ERRORS as error:
@@ -89,15 +90,16 @@ def _tensor(archive: Archive, name: str, config: str, entry: dict[str, Any]) -> 
     return numbers.as_strided(size, stride, meta["storage_offset"]["as_int"]).clone()
 
 
-def _graph(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor]) -> Graph:
+def _graph(path: Path, graph_module: dict[str, Any], constants: dict[str, Tensor], output: Choice | None) -> Graph:
     graph, signature = graph_module["graph"], graph_module["signature"]
     inputs = [spec["user_input"] for spec in signature["input_specs"] if "user_input" in spec]
     outputs = [spec["user_output"] for spec in signature["output_specs"] if "user_output" in spec]
-    single = len(inputs) == len(outputs) == len(signature["output_specs"]) == 1
+    single = len(inputs) == 1 and 0 < len(outputs) == len(signature["output_specs"])
     require(
         single, f"{path}: has {len(inputs)} inputs and {len(outputs)} outputs, or changes its state; one each is read"
     )
-    start, end = (each[0]["arg"]["as_tensor"]["name"] for each in (inputs, outputs))
+    returned = of_program(path, dict(enumerate(outputs)), output)
+    start, end = (each["arg"]["as_tensor"]["name"] for each in (inputs[0], returned))
     lengths = [each.get("as_int") for each in graph["tensor_values"][start]["sizes"]]
     builder = Builder(path, start, constants, rows=lengths[0] if lengths else None, beneath=True)
     for node in graph["nodes"]:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 from brittle.common.limits import LARGEST_GRAPH
+from brittle.common.notes import note
 from brittle.networks.operations import (
     ALIASES,
     BENEATH,
@@ -148,6 +149,8 @@ class Builder:
             raise InputError(f"{self.path}: the operation '{name}' has other arguments here ({error})") from None
         if isinstance(bound.get("end"), int) and bound["end"] >= ENDLESS:
             bound["end"] = None
+        if name == "dropout" and bound.get("train") is True and bound.get("p") != 0:
+            note(f"{self.path}: applies dropout in evaluation too, which is left out: its outputs are by chance")
         read = {}
         for key, value in bound.items():
             kind = signature.parameters[key].annotation

@@ -9,6 +9,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.tensors import Named, Notes
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
+from brittle.networks.outputs import Choice, unwrapped
 from brittle.networks.recognise import Recognition, recognise
 from brittle.networks.state import FLOATS, WAY_OUT
 
@@ -18,7 +19,7 @@ KIND = "brittle_network"
 def module_state(path: str | Path, network: Adapter) -> tuple[Named, Notes]:
     _check_finite(path, network.inner.state_dict())
     lengths = ",".join(str(length) for length in network.shape)
-    notes = {KIND: "module", "brittle_class": type(network.inner).__name__, "brittle_shape": lengths}
+    notes = {KIND: "module", "brittle_class": type(unwrapped(network.inner)).__name__, "brittle_shape": lengths}
     return dict(network.inner.state_dict()), notes
 
 
@@ -29,6 +30,7 @@ def into_module(
     module: nn.Module | None,
     shape: tuple[int, ...],
     examples: Tensor | None,
+    output: Choice | None = None,
 ) -> tuple[Network, Recognition | None]:
     """The network that a module like this one is with the state that the file holds."""
     name = notes.get("brittle_class", "module")
@@ -41,7 +43,7 @@ def into_module(
     except RuntimeError as error:
         reason = " ".join(str(error).split()[:40])
         raise InputError(f"{path}: does not fit the module: {reason}") from None
-    return recognise(filled, shape or _shape(path, notes), examples)
+    return recognise(filled, shape or _shape(path, notes), examples, output)
 
 
 def _under_its_names(tensors: Named, names: set[str]) -> Named:

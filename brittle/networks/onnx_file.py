@@ -14,6 +14,7 @@ from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, Node
 from brittle.networks.onnx_shapes import FOLDS, Shapes, folded
 from brittle.networks.onnx_tensors import TORCH_TYPES, ExternalData, onnx_tensor
 from brittle.networks.onnx_wire import check_wire
+from brittle.networks.outputs import HOW, Choice, of_program
 
 OLDEST = 7  # before, sums and products named the axis along which they broadcast
 STANDARD = ("", "ai.onnx")
@@ -24,8 +25,8 @@ FLOATS = [kind for kind, dtype in TORCH_TYPES.items() if dtype.is_floating_point
 MOVES = ("Identity", "Reshape", "Flatten", "Transpose", "Squeeze", "Unsqueeze", "Slice", "Gather", "Concat")
 
 
-def read_onnx(path: str | Path) -> Graph:
-    """The operations of a graph with one input and one output."""
+def read_onnx(path: str | Path, output: Choice | None = None) -> Graph:
+    """The operations of a graph with one input, up to one output."""
     graph, opset = _graph(existing(path))
     external = ExternalData(existing(path).parent)
     constants = {each.name: onnx_tensor(path, each, external) for each in graph.initializer}
@@ -33,11 +34,13 @@ def read_onnx(path: str | Path) -> Graph:
         if node.op_type == "Constant":
             constants |= _constant(path, node, external)
     inputs = [each for each in graph.input if each.name not in constants]
-    outputs = _decisive(graph)
+    places: dict[Choice, str] = {place: each.name for place, each in enumerate(graph.output)}
+    named: dict[Choice, str] = {each.name: each.name for each in graph.output}
+    outputs = _decisive(graph) if output is None else [of_program(path, {**places, **named}, output)]
     single = len(inputs) == len(outputs) == 1
     names = ", ".join(each.name[:60] for each in list(graph.output)[:5])
     found = f"{len(inputs)} inputs and {len(graph.output)} outputs ({names})"
-    require(single, f"{path}: the graph has {found}; one each is needed, and as output the logits")
+    require(single, f"{path}: the graph has {found}; one each is needed, and as output the logits; {HOW}")
     lengths = [each.dim_value for each in inputs[0].type.tensor_type.shape.dim]
     known = len(lengths) > 1 and all(0 < length <= LARGEST_ROW for length in lengths[1:])
     require(known, f"{path}: the input '{inputs[0].name}' has no fixed shape after the batch")

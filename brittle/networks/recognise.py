@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import InputError
+from brittle.common.errors import InputError, require
 from brittle.common.notes import note
 from brittle.networks.adapter import PROBES, Adapter, evaluating, features, probes
 from brittle.networks.affine import Affine, Dense
@@ -19,6 +19,7 @@ from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph, Interpreter, of_one_type
 from brittle.networks.layered import Layered, LayeredModule
 from brittle.networks.lowering import lowered
+from brittle.networks.outputs import Choice, of_one_output, returned_by
 from brittle.networks.rows import Rows
 from brittle.networks.terms import OpaqueError
 from brittle.networks.trace import traced
@@ -59,12 +60,16 @@ class Recognition:
         return f"{', '.join(self.parts)}; largest difference {self.difference:.1g} on {self.inputs} inputs"
 
 
-def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = ()) -> Network:
+def as_network(
+    thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = (), output: Choice | None = None
+) -> Network:
     """A network as it is; a module of affine maps and ReLUs as TwoLayer or Deep; any other module as an Adapter.
 
     Classifiers of scikit-learn that are such networks, behind steps that are affine, become them too.
 
-    `shape` is that of one input, for modules that do not take flat rows: (channels, height, width).
+    `shape` is that of one input, for modules that do not take flat rows: (channels, height, width). Of a module that
+    returns a tuple, a dictionary or an object, `output` names the logits, by their place or name. Without it those
+    that are called `logits` are taken, or the only matrix of floats, with a note.
 
     Examples:
         >>> import torch
@@ -73,11 +78,14 @@ def as_network(thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = 
         >>> type(bt.networks.as_network(module)).__name__
         'TwoLayer'
     """
-    return recognise(thing, shape)[0]
+    return recognise(thing, shape, output=output)[0]
 
 
 def recognise(
-    thing: Network | nn.Module | Estimator, shape: tuple[int, ...] = (), examples: Tensor | None = None
+    thing: Network | nn.Module | Estimator,
+    shape: tuple[int, ...] = (),
+    examples: Tensor | None = None,
+    output: Choice | None = None,
 ) -> tuple[Network, Recognition | None]:
     """`as_network`, and what was recognised; None where there was nothing foreign to look at.
 
@@ -91,6 +99,8 @@ def recognise(
         >>> seen.reason
         'gelu is no ReLU'
     """
+    if isinstance(thing, Network) or is_estimator(thing):
+        require(output is None, f"output is {output!r}, and a {type(thing).__name__} has one output only")
     if isinstance(thing, Network):
         return thing, None
     if is_estimator(thing):
@@ -100,18 +110,47 @@ def recognise(
         raise InputError(f"{kind} is no network; give a Network, an nn.Module or a classifier of scikit-learn")
     uncompiled = getattr(thing, "_orig_mod", None)  # torch.compile would compile whatever looks into it, too
     if isinstance(uncompiled, nn.Module):
-        return recognise(uncompiled, shape, examples)
+        return recognise(uncompiled, shape, examples, output)
     if isinstance(thing, Rows):
-        return recognise(thing.inner, shape or thing.shape, examples)
+        return recognise(thing.inner, shape or thing.shape, examples, output)
     if isinstance(thing, TwoLayerModule):
         W, b, v, c = (value.detach().clone() for value in (thing.W, thing.b, thing.v, thing.c))
         return TwoLayer(W, b, v, c), None
     if isinstance(thing, LayeredModule):
         return _plain(thing.trained_layers()), None
+    _refuse_quantised(thing)
+    module = _of_one_output(thing, shape, output)
     try:
-        return _of_module(thing, shape, examples)
+        return _of_module(module, shape, examples)
     except OpaqueError as reason:
-        return black_box(Adapter(thing, shape), str(reason))
+        return black_box(Adapter(module, shape), str(reason))
+
+
+def _refuse_quantised(module: nn.Module) -> None:
+    """Layers of whole numbers have no gradients, and take float32 only."""
+    for name, each in module.named_modules():
+        source = type(each).__module__
+        quantised = source.startswith(("torch.ao.nn", "torch.nn")) and "quantized" in source
+        words = (
+            f"the module {type(module).__name__} is quantised: its part '{name}' is a {source}.{type(each).__name__}"
+        )
+        require(not quantised, f"{words}, which has no gradients; pass the module of floats that it was made from")
+
+
+def _of_one_output(module: nn.Module, shape: tuple[int, ...], output: Choice | None) -> nn.Module:
+    copied = evaluating(module)
+    X = torch.zeros(2, *(shape or (features(module),))).to(_like(copied))
+    returned = returned_by(copied, X)
+    if returned is None:
+        require(output is None, f"the module {type(module).__name__} fails on an input of shape {tuple(X.shape)}")
+        return module
+    return of_one_output(module, returned, output)
+
+
+def _like(module: nn.Module) -> Tensor:
+    """A tensor of the type and on the device of the module."""
+    floats = [each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()]
+    return floats[0] if floats else torch.zeros((), dtype=torch.float64)
 
 
 def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
@@ -136,8 +175,7 @@ def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
 def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | None) -> tuple[Network, Recognition]:
     module = evaluating(module)
     shape = tuple(shape) or (features(module),)
-    floats = [each for each in (*module.parameters(), *module.buffers()) if each.is_floating_point()]
-    like = floats[0] if floats else torch.zeros((), dtype=torch.float64)
+    like = _like(module)
     if like.dtype in (torch.float16, torch.bfloat16):  # float32 holds the same numbers
         module, like = module.float(), like.float()
     graph = of_one_type(traced(module, shape, like))

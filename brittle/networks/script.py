@@ -17,12 +17,13 @@ from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
 from brittle.common.pickles import Record
 from brittle.common.storages import Storages, archive_content
 from brittle.networks.graph import WAY_OUT, Builder, Graph, Value
+from brittle.networks.outputs import HOW, Choice, entries, of_program
 from brittle.networks.script_values import FOLDED, Unknown, folded, whole
 
 LONGEST_LINE = 20_000
 
 
-def read_script(path: str | Path) -> Graph:
+def read_script(path: str | Path, output: Choice | None = None) -> Graph:
     """The operations that the `forward` of a TorchScript file calls."""
     with opened(path, "a complete TorchScript file") as archive:
         records, storages = archive_content(archive, "data.pkl"), Storages(archive)
@@ -31,14 +32,15 @@ def read_script(path: str | Path) -> Graph:
         require(isinstance(constants, tuple), f"{path}: its constants are no tuple")
         reader = _Reader(archive, storages, constants)
         try:
-            output = reader.call(records, "forward", [Value("input")])
+            returned = reader.call(records, "forward", [Value("input")])
         except RecursionError:
             raise InputError(f"{path}: its code is nested too deeply") from None
         except InputError as error:
             raise about(path, error) from None
-        known = isinstance(output, Value)
-        require(known, f"{path}: its forward does not return one tensor")
-        return reader.builder.finished(output.name)
+        if output is not None or isinstance(returned, tuple | list | dict):
+            returned = of_program(path, entries(returned), output)
+        require(isinstance(returned, Value), f"{path}: its forward does not return one tensor; {HOW}")
+        return reader.builder.finished(returned.name)
 
 
 class _Reader:
@@ -146,6 +148,11 @@ class _Reader:
                 return [self.value(part, local) for part in parts]
             case ast.Tuple(elts=parts):
                 return tuple(self.value(part, local) for part in parts)
+            case ast.Dict(keys=keys, values=parts):
+                names = [each.value if isinstance(each, ast.Constant) else None for each in keys]
+                if not all(isinstance(each, str) for each in names) or len(set(names)) < len(names):
+                    raise self.refuse("a dictionary whose keys are no words")
+                return {name: self.value(part, local) for name, part in zip(names, parts, strict=True)}
             case ast.Name(id=name) if name in local:
                 return local[name]
             case ast.Attribute(value=ast.Name(id="CONSTANTS"), attr=name):

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.common.notes import note
 from brittle.common.paths import suffix_of
 from brittle.common.tensors import Named
 from brittle.networks.deep import Deep, of_layers
@@ -17,11 +16,12 @@ from brittle.networks.two_layer import TwoLayer
 
 LARGEST_PUZZLE = 7
 WAY_OUT = "name the module that it belongs to: --architecture MODULE:CLASS, or module= in Python"
+ACTIVATION = "say it with activation='relu' (--activation relu)"
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
-    """The network whose layers a file holds as NAME.weight and NAME.bias."""
+def of_state(path: str | Path, tensors: Named, activation: str | None = None) -> TwoLayer | Deep:
+    """The network whose layers a file holds as NAME.weight and NAME.bias, with this `activation` between them."""
     layers = [name.removesuffix(".weight") for name in tensors if name.endswith(".weight")]
     known = {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")}
     foreign = [name for name in tensors if name not in known]
@@ -34,8 +34,8 @@ def of_state(path: str | Path, tensors: Named) -> TwoLayer | Deep:
     check_chain(path, [f"{layer}.weight" for layer in layers], weights, biases)
     for before, after in pairwise(layers):
         require(not _adjacent(before, after), f"{path}: no ReLU fits between '{before}' and '{after}'; {WAY_OUT}")
-    if len(layers) > 1:
-        note(f"{path}: holds {len(layers)} linear layers; ReLUs are taken to lie between them (else {WAY_OUT})")
+    words = f"{path}: holds {len(layers)} linear layers and does not say what lies between them"
+    require(len(layers) == 1 or activation is not None, f"{words}; {ACTIVATION}, or {WAY_OUT}")
     return of_layers(weights, biases)
 
 

@@ -4,12 +4,14 @@ The names of the arrays are the same in all three. TwoLayer: W, b, v, optional c
 optional c0. Deep: weight.0, bias.0, weight.1, ... and start.weight.0, ..., with kernel.0 and window.0 in the place of
 weight.0 for a convolution, or values.0, columns.0, starts.0 and features.0. Folded: constant.0, constant.1, ... and a
 note with the operations on them. A file that brittle did not write may hold the state of a module whose linear layers
-follow each other (0.weight, 0.bias, 2.weight, ...): ReLUs are taken to lie between them. The state of any other module
-is read into a module that the caller builds. TorchScript (`.pt`), exported programs (`.pt2`, `.pt`) and `.onnx` hold
-the module itself; `.pt2` and `.onnx` are written too.
+follow each other (0.weight, 0.bias, 2.weight, ...): the caller says that ReLUs lie between them. The state of any other
+module is read into a module that the caller builds. TorchScript (`.pt`), exported programs (`.pt2`, `.pt`) and `.onnx`
+hold the module itself; `.pt2` and `.onnx` are written too.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -31,11 +33,12 @@ from brittle.networks.map_files import is_whole, map_arrays, maps_of
 from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import read_onnx
 from brittle.networks.onnx_write import require_onnx, write_onnx
+from brittle.networks.outputs import Choice
 from brittle.networks.programs import archive_kind
 from brittle.networks.rebuild import rebuilt
 from brittle.networks.recognise import Recognition
 from brittle.networks.script import read_script
-from brittle.networks.state import check_chain, numbers, of_state
+from brittle.networks.state import WAY_OUT, check_chain, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
 
 TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
@@ -88,11 +91,19 @@ def save_network(network: Network, path: str | Path) -> None:
         write_safetensors(path, tensors, notes)
 
 
-def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = ()) -> Network:
+def load_network(
+    path: str | Path,
+    module: nn.Module | None = None,
+    shape: tuple[int, ...] = (),
+    activation: str | None = None,
+    output: Choice | None = None,
+) -> Network:
     """Read a network with pickling off; whatever is wrong with the file is said in one line.
 
     A file holds no code: where it holds the state of a foreign module, pass such a module, and the shape of one input
-    unless it is flat.
+    unless it is flat. A state of linear layers alone can be read without a module where `activation="relu"` says what
+    lies between them. `output` is the place or the name of the logits, where a module or a program returns several
+    things.
 
     Examples:
         >>> import torch
@@ -102,11 +113,16 @@ def load_network(path: str | Path, module: nn.Module | None = None, shape: tuple
         >>> bt.networks.load_network("net.npz").width
         5
     """
-    return read_network(path, module, shape)[0]
+    return read_network(path, module, shape, activation=activation, output=output)[0]
 
 
 def read_network(
-    path: str | Path, module: nn.Module | None = None, shape: tuple[int, ...] = (), examples: Tensor | None = None
+    path: str | Path,
+    module: nn.Module | None = None,
+    shape: tuple[int, ...] = (),
+    examples: Tensor | None = None,
+    activation: str | None = None,
+    output: Choice | None = None,
 ) -> tuple[Network, Recognition | None]:
     """`load_network`, and what a foreign network was recognised as; `examples` are inputs to compare it on.
 
@@ -115,23 +131,27 @@ def read_network(
         >>> import brittle as bt
         >>> module = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
         >>> torch.save(module.state_dict(), "net.pt")
-        >>> network, seen = bt.networks.read_network("net.pt")
+        >>> network, seen = bt.networks.read_network("net.pt", activation="relu")
         >>> type(network).__name__
         'TwoLayer'
     """
-    graph = _program(path)
+    known = activation is None or activation == "relu"
+    require(known, f"activation is {activation!r}; 'relu' is read without a module, for any other {WAY_OUT}")
+    graph = _program(path, output)
     if graph is not None:
         return rebuilt(path, graph, shape, examples)
     tensors, notes = _read(path)
     kind = notes.get(KIND) or ("two_layer" if _suffix(path) == ".npz" or {"W", "b", "v"} <= tensors.keys() else "state")
-    unpack = {"two_layer": _two_layer, "deep": _deep, "state": of_state}.get(kind)
+    unpack: Callable[[str | Path, Named], Network] | None = {"two_layer": _two_layer, "deep": _deep}.get(kind)
+    unpack = partial(of_state, activation=activation) if kind == "state" else unpack
     known = unpack is not None or kind in ("module", "folded")
     require(known, f"{path}: holds a network of the kind '{kind}', which this version does not know")
     try:
         if kind == "folded":
             return _folded(path, tensors, notes, examples)
         if module is not None or unpack is None:
-            return into_module(path, tensors, notes, module, shape, examples)
+            return into_module(path, tensors, notes, module, shape, examples, output)
+        require(output is None, f"{path}: output is {output!r}, and a network of layers has one output only")
         return unpack(path, tensors), None
     except InputError as error:
         raise about(path, error) from None
@@ -146,17 +166,17 @@ def foreign_state(path: str | Path) -> Named | None:
     return None if own else tensors
 
 
-def _program(path: str | Path) -> Graph | None:
+def _program(path: str | Path, output: Choice | None = None) -> Graph | None:
     """The operations of a file that holds a whole program; None for one that holds arrays."""
     suffix = suffix_of(path)
     if suffix == ".onnx":
-        return read_onnx(path)
+        return read_onnx(path, output)
     if suffix not in (".pt", ".pt2"):
         return None
     kind = archive_kind(path)
     require(kind != "tensors" or suffix == ".pt", f"{path}: is not an exported program")
     read = {"script": read_script, "exported": read_exported}.get(kind)
-    return None if read is None else read(path)
+    return None if read is None else read(path, output)
 
 
 def _suffix(path: str | Path) -> str:

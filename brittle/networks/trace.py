@@ -43,8 +43,6 @@ def _traced(module: nn.Module, shape: tuple[int, ...], like: Tensor, rows: int) 
         return tracer.builder.finished(tracer.named(output), shape)
     except OpaqueError:
         raise
-    except InputError as error:
-        raise OpaqueError(str(error).removeprefix(f"{tracer.builder.path}: ").partition(";")[0]) from None
     except Exception as error:  # a foreign module may raise anything
         raise OpaqueError(f"it cannot be traced ({str(error).partition(chr(10))[0][:200]})") from error
 
@@ -107,7 +105,7 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._paused = False
         self._kept += [args, kwargs, result]
         if self._derived((args, kwargs)):
-            self._add(name, args, kwargs, result)
+            self._note(name, args, kwargs, result)
         return result
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -125,29 +123,33 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return result
         if name == "_local_scalar_dense":
             raise OpaqueError("it decides by the numbers of its input")
-        if space != "aten":
-            raise OpaqueError(f"the operation '{func._schema.name}' is not known")
-        in_place = name.endswith("_") and written == list(args[:1])
+        in_place = name.endswith("_") and len(written) == 1 and written[0] is args[0]
         if written and not in_place:
             raise OpaqueError(f"'{name}' writes its result into another value")
         if in_place and not self._derived(args[0]):
             raise OpaqueError(f"'{name}' writes into a constant what depends on the input")
-        lost = next((self._lost[id(each)] for each in _tensors((args, kwargs)) if id(each) in self._lost), None)
-        if lost is not None:
-            self._lose(result, lost)
+        if not _tensors(result):
+            raise OpaqueError(f"the operation '{name}' is not known")
+        if space == "aten":
+            self._note(*self._product(name, args, kwargs), kwargs, result)
         else:
-            name, given = self._product(name, args, kwargs)
-            self._add(name, given, kwargs, result)
+            self._lose(result, f"the operation '{func._schema.name}' is not known")
         if in_place:
             self._overwrite(args[0])
         return result
 
+    def _note(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
+        """What cannot be written down is lost, and so is all that is made of it."""
+        try:
+            self._add(name, args, kwargs, result)
+        except UnknownOperation:
+            self._lose(result, f"the operation '{name}' is not known")
+        except (OpaqueError, InputError) as reason:
+            self._lose(result, str(reason).removeprefix(f"{self.builder.path}: ").partition(";")[0])
+
     def _add(self, name: str, args: Any, kwargs: Any, result: Any) -> None:
         options = {key: self._argument(value) for key, value in kwargs.items()}
-        try:
-            value = self.builder.add(name, *map(self._argument, args), **options)
-        except UnknownOperation:
-            raise OpaqueError(f"the operation '{name}' is not known") from None
+        value = self.builder.add(name, *map(self._argument, args), **options)
         first, *others = _tensors(result)
         if first.dtype not in FLOATS:
             raise OpaqueError(f"it changes its numbers to {first.dtype}")
@@ -167,7 +169,9 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._sharing[memory] = [value]
 
     def _lose(self, values: Any, reason: str) -> None:
-        self._lost |= {id(each): reason for each in _tensors(values)}
+        for each in _tensors(values):
+            self._lost[id(each)] = reason
+            self._sharing.setdefault(_memory(each), [])
 
     def _derived(self, arguments: Any) -> bool:
         """Whether they depend on the input."""

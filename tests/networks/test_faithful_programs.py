@@ -5,6 +5,7 @@ import warnings
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks import load_network
@@ -128,6 +129,16 @@ class ShapedByTheBatch(Base):
         return self.net(X.view(X.size(0), X.size(1)))
 
 
+class AlwaysDropping(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.last(functional.dropout(torch.relu(self.first(X)), 0.5, training=True))
+
+
+class DroppingInTraining(Base):
+    def forward(self, X: Tensor) -> Tensor:
+        return self.last(functional.dropout(torch.relu(self.first(X)), 0.5, training=self.training))
+
+
 def save_traced(module, path):
     with warnings.catch_warnings(action="ignore"):
         torch.jit.trace(module, torch.randn(3, 2, dtype=torch.float64)).save(str(path))
@@ -175,3 +186,14 @@ def test_a_program_is_read_as_what_it_computes(kind, form, tmp_path):
 def test_a_program_that_cannot_be_followed_is_refused(case, words, tmp_path):
     with pytest.raises(InputError, match=words):
         load_network(saved(*case, tmp_path)[1], shape=(2,))
+
+
+@pytest.mark.parametrize("form", ["scripted", "exported"])
+def test_dropout_that_is_always_on_is_left_out_with_a_note(form, tmp_path, caplog):
+    module, path = saved(DroppingInTraining, form, tmp_path)
+    X = torch.randn(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    assert torch.allclose(load_network(path).logits(X), module(X).reshape(-1), rtol=0, atol=1e-13)
+    assert "dropout" not in caplog.text
+    again = saved(AlwaysDropping, form, tmp_path)[1]
+    assert torch.allclose(load_network(again).logits(X), module(X).reshape(-1), rtol=0, atol=1e-13)
+    assert "applies dropout in evaluation too" in caplog.text

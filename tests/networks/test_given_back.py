@@ -105,7 +105,7 @@ def test_the_module_takes_what_comes_back(name, suffix, tmp_path):
 def test_a_state_without_an_architecture_keeps_its_names(tmp_path):
     module = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 1)).half()
     torch.save(module.state_dict(), tmp_path / "net.pt")
-    network = load_network(tmp_path / "net.pt")
+    network = load_network(tmp_path / "net.pt", activation="relu")
     assert isinstance(network, TwoLayer)
     Form.of(tmp_path / "net.pt", network).write(network.scaled(2.0), tmp_path / "out.pt")
     module.load_state_dict(torch.load(tmp_path / "out.pt"), strict=True)

@@ -219,4 +219,4 @@ def test_the_words_of_a_file_cannot_command_a_terminal(tmp_path):
 def test_names_with_odd_digits_are_names(tmp_path):
     for names in (("²", "³"), ("9" * 5000, "8" * 5000), ("a", "١")):
         torch.save({f"{name}.weight": torch.eye(2) for name in names}, tmp_path / "a.pt")
-        assert load_network(tmp_path / "a.pt").shape == (2, 2, 2)
+        assert load_network(tmp_path / "a.pt", activation="relu").shape == (2, 2, 2)

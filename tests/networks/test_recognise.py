@@ -273,7 +273,7 @@ OPAQUE = {
     "layer norm": (rows(nn.LayerNorm(6)), "native_layer_norm"),
     "softmax inside": (rows(nn.Softmax(1)), "softmax is no affine map"),
     "attention": (does(lambda X, a: a(X) * X[:, :2], LINEAR), "multiplies two values"),
-    "control flow": (does(lambda X, a: a(X) if X.std() > 9 else -a(X), LINEAR), "is not known"),
+    "control flow": (does(lambda X, a: a(X) if X.std() > 9 else -a(X), LINEAR), "decides by the numbers"),
     "the largest of the batch": (does(lambda X, a: a(X) / X.max(), LINEAR), "mixes the examples"),
     "numbers taken out": (does(lambda X, a: a(X) * float(X[0, 0]), LINEAR), "decides by the numbers"),
     "numbers taken out as an array": (does(lambda X, a: a(X) * X.detach().numpy().max(), LINEAR), "with 'numpy'"),

@@ -109,7 +109,7 @@ def test_the_state_of_a_foreign_sequential_is_recognised(tmp_path, suffix, sizes
         torch.save({"state_dict": module.state_dict()}, path)
     else:
         safetensors.torch.save_file(module.state_dict(), path)
-    network, X = load_network(path), torch.randn(7, sizes[0])
+    network, X = load_network(path, activation="relu"), torch.randn(7, sizes[0])
     assert isinstance(network, TwoLayer if sizes[-1] == 1 and len(sizes) <= 3 else Deep)
     assert torch.allclose(network.logits(X).reshape(7, -1), module(X), atol=1e-5)
 
@@ -118,7 +118,7 @@ def test_layers_without_bias_and_a_trained_two_layer_module(tmp_path, rng):
     module = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(), nn.Linear(4, 1, bias=False))
     torch.save(module.state_dict(), tmp_path / "a.pt")
     X = torch.randn(5, 3, generator=rng)
-    assert torch.allclose(load_network(tmp_path / "a.pt").logits(X), module(X)[:, 0], atol=1e-6)
+    assert torch.allclose(load_network(tmp_path / "a.pt", activation="relu").logits(X), module(X)[:, 0], atol=1e-6)
     network = random_two_layer(0, 4, 3)
     torch.save(network.module().state_dict(), tmp_path / "b.pt")
     assert torch.equal(load_network(tmp_path / "b.pt").logits(X), network.logits(X))
@@ -132,8 +132,8 @@ def test_named_layers_follow_the_file_or_their_shapes(tmp_path, rng):
     torch.save(state(3, 3), tmp_path / "a.pt")
     safetensors.torch.save_file(state(4, 5), tmp_path / "b.safetensors")
     safetensors.torch.save_file(state(3, 3) | {"an_end.weight": torch.eye(3)}, tmp_path / "c.safetensors")
-    assert load_network(tmp_path / "a.pt").shape == (3, 3, 3, 2)
-    assert load_network(tmp_path / "b.safetensors").shape == (3, 4, 5, 2)
+    assert load_network(tmp_path / "a.pt", activation="relu").shape == (3, 3, 3, 2)
+    assert load_network(tmp_path / "b.safetensors", activation="relu").shape == (3, 4, 5, 2)
     refused(tmp_path / "c.safetensors", "order of the layers")
 
 
@@ -358,10 +358,19 @@ def test_names_that_fit_no_wrapper_are_refused(tmp_path):
         load_network(tmp_path / "net.pt", Pictures(), (1, 4, 4))
 
 
-def test_what_a_state_dict_does_not_say_is_said(tmp_path, caplog):
-    torch.save(nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)).state_dict(), tmp_path / "net.pt")
-    load_network(tmp_path / "net.pt")
-    assert "holds 2 linear layers; ReLUs are taken to lie between them (else name the module" in caplog.text
+@pytest.mark.parametrize("suffix", [".pt", ".safetensors", ".ckpt"])
+def test_what_a_state_dict_does_not_say_is_not_guessed(suffix, tmp_path):
+    path, state = tmp_path / f"net{suffix}", nn.Sequential(nn.Linear(2, 3), nn.GELU(), nn.Linear(3, 1)).state_dict()
+    if suffix == ".safetensors":
+        safetensors.torch.save_file(state, path)
+    else:
+        torch.save({"state_dict": state}, path)
+    with pytest.raises(
+        InputError, match=r"holds 2 linear layers and does not say .* activation='relu' .* --architecture"
+    ):
+        load_network(path)
+    with pytest.raises(InputError, match="activation is 'gelu'; 'relu' is read without a module"):
+        load_network(path, activation="gelu")
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")
