@@ -225,7 +225,7 @@ def _gemm(w: Drawn, h: str) -> str:
         "beta": w.one(None, w.number()),
     }
     W = w.floats(*((outputs, inputs) if attributes["transB"] else (inputs, outputs)))
-    bias = w.one((outputs,), (1, outputs), (1,), (), None, (w.batch, outputs), (w.batch, 1))
+    bias = w.one(*[(outputs,), (1, outputs), (1,), (), None] * 3, (w.batch, outputs), (w.batch, 1))
     return w.node("Gemm", h, W, *([] if bias is None else [w.floats(*bias)]), **attributes, transA=w.one(None, None, 0))
 
 
@@ -240,7 +240,7 @@ def _padding(w: Drawn, axes: int) -> dict[str, Any]:
     if way not in (None, "NOTSET"):
         return {"auto_pad": way}
     sides = [w.whole(0, 2) for _ in range(axes)]
-    return {"auto_pad": way, "pads": w.one(None, sides * 2, [w.whole(0, 2) for _ in range(2 * axes)])}
+    return {"auto_pad": way, "pads": w.one(None, sides * 2, sides * 2, [w.whole(0, 2) for _ in range(2 * axes)])}
 
 
 def _conv(w: Drawn, h: str) -> str:
@@ -265,7 +265,7 @@ def _pool(w: Drawn, h: str) -> str:
     if largest:
         # onnxruntime pads for SAME as if there were no dilations
         options["dilations"] = w.one(None, [w.whole(1, 2) for _ in range(axes)]) if w.opset >= 10 and not same else None
-        options["storage_order"] = w.one(None, None, None, 0, 1) if w.opset >= 8 else None
+        options["storage_order"] = w.one(*[None] * 9, 0, 1) if w.opset >= 8 else None
     else:
         options["count_include_pad"] = w.one(None, 0, 1)
         options["dilations"] = w.one(None, None, None, [w.whole(1, 2) for _ in range(axes)]) if w.opset >= 19 else None

@@ -210,9 +210,22 @@ def _adaptive(kind: str, axes: int) -> Template:
 
 
 def _norm(w: Writer, h: str) -> str:
-    axes = len(w.now)
-    kind = f"BatchNorm{max(1, axes - 1)}d"
-    return f"$ = {w.member(f'nn.{kind}({w.now[0]}, eps={w.one(1e-5, 1e-3, 0.1)}, affine={w.flag(0.7)})')}({h})"
+    axes, channels = len(w.now), w.now[0]
+    eps, own = w.one(1e-5, 1e-3, 0.1), f"affine={w.flag(0.7)}"
+    way = w.rng.random()
+    if way < 0.85 or axes == 1:
+        by_batch = "" if way < 0.97 else ", track_running_stats=False"
+        return f"$ = {w.member(f'nn.BatchNorm{max(1, axes - 1)}d({channels}, eps={eps}, {own}{by_batch})')}({h})"
+    if way < 0.95:
+        options = f"{channels}, eps={eps}, {own}, track_running_stats={w.flag(0.8)}"
+        return f"$ = {w.member(f'nn.InstanceNorm{axes - 1}d({options})')}({h})"
+    return f"$ = {w.member(f'nn.GroupNorm(1, {channels}, {own})')}({h})"
+
+
+def _again(w: Writer, h: str) -> str:
+    """A layer that was used before: its weights are shared."""
+    layers = [line.split(" = ")[0] for line in w.members if " = nn." in line and "List" not in line]
+    return f"$ = {w.one(*layers)}({h})"
 
 
 def _dim(w: Writer) -> int:
@@ -392,6 +405,7 @@ def _linear(w: Writer, h: str) -> str:
         f"$ = torch.mm({h}, {w.buffer(inputs, outputs)})",
         f"$ = torch.einsum('ni,oi->no', {h}, {w.buffer(outputs, inputs)})",
         f"$ = torch.matmul({w.buffer(outputs, w.now[0])}, {h})",
+        f"$ = {w.member(f'nn.utils.parametrizations.weight_norm(nn.Linear({inputs}, {outputs}))')}({h})",
     ))  # fmt: skip
 
 
@@ -422,7 +436,7 @@ ANYWHERE: dict[str, tuple[Template, float]] = {  # and how often they are tried
     "mixing": (_mixing, 0.25), "number": (_with_number, 1.5), "buffer": (_with_buffer, 1),
     "other value": (_with_other, 1.5), "slice": (_sliced, 0.7), "reshape": (_reshaped, 0.6),
     "permute": (_permuted, 0.5), "reduce": (_reduced, 0.5), "pad": (_padded, 0.6), "join": (_joined, 0.8),
-    "norm": (_norm, 1), "shape": (_shaped, 1), "linear": (_linear, 3), "choice": (_chosen, 0.4),
+    "norm": (_norm, 1), "shape": (_shaped, 1), "linear": (_linear, 3), "choice": (_chosen, 0.4), "again": (_again, 0.5),
     "flatten": (_flat, 0.3),
 }  # fmt: skip
 ALONG_AXES: dict[str, tuple[Callable[[int], Template], float]] = {

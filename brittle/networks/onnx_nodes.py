@@ -246,7 +246,9 @@ def _clip(node: Node) -> None:
         require(value is None or value.numel() == 1, "clips to an array")
         limits.append(node.number(name, torch.nan) if value is None else float(value))
     low, high = (None if limit != limit else limit for limit in limits)
-    node.add("clamp", node.value(0), low, high)
+    if low is None and high is None:
+        return node.add("identity", node.value(0))
+    return node.add("clamp", node.value(0), low, high)
 
 
 def _axes(node: Node) -> list[int]:

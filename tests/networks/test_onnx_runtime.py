@@ -52,6 +52,7 @@ CHAINS = {
     "Reshape": [PICTURES, node("Reshape", whole(0, 4, -1)), FLAT],
     "Flatten": [PICTURES, FLAT],
     "Clip": [ROWS, node("Clip", *SMALL)],
+    "Clip without limits": [ROWS, node("Clip")],
     "Clip as it was": [ROWS, node("Clip", min=-0.5, max=0.5, opset=10)],
     "MaxPool": [PICTURES, node("MaxPool", kernel_shape=[2, 3], strides=[2, 1], pads=[1, 1, 1, 1]), FLAT],
     "MaxPool without strides": [PICTURES, node("MaxPool", kernel_shape=[2, 3], ceil_mode=1), FLAT],
