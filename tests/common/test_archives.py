@@ -5,10 +5,12 @@ import io
 import zipfile
 
 import pytest
+import torch
 
 from brittle.common.archives import inner_entry
 from brittle.common.errors import InputError
 from brittle.common.limits import Budget, Metered, read_whole
+from brittle.common.storages import opened_pt
 
 
 def archive(kind: int, **entries: bytes) -> bytes:
@@ -82,3 +84,18 @@ def test_a_budget_grows_with_the_file_between_what_any_may_hold_and_the_most(tmp
         budget.take(1, "one more")
     path.write_bytes(b"x" * 100)
     assert Budget(path).limit == 2000
+
+
+def test_a_storage_that_declares_more_than_it_holds_is_refused(tmp_path):
+    """Two numbers are shown of a hundred that are stored; the file says that there are two hundred."""
+    path = tmp_path / "a.pt"
+    torch.save({"a": torch.arange(100.0)[:2]}, path)
+    with opened_pt(path) as (content, storages):
+        assert storages.tensor("a", content["a"]).tolist() == [0, 1]
+    with zipfile.ZipFile(path) as made:
+        entries = {name: made.read(name) for name in made.namelist()}
+    with zipfile.ZipFile(path, "w") as made:
+        for name, held in entries.items():
+            made.writestr(name, held.replace(b"Kd", b"K\xc8") if name.endswith("data.pkl") else held)
+    with opened_pt(path) as (content, storages), pytest.raises(InputError, match="'a' declares 200 numbers"):
+        storages.tensor("a", content["a"])

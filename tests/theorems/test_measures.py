@@ -5,11 +5,17 @@ import math
 import pytest
 import torch
 
-from brittle.settings import Sphere
+from brittle.common.errors import InputError
+from brittle.networks import TwoLayer
+from brittle.settings import Data, Sphere
 from brittle.theorems import Instance
+from brittle.theorems.check import measure
 from brittle.theorems.kkt_proof.approximate import approximations
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT, Moment
 from brittle.theorems.vardi2022.existence import SphereIsNearlyOrthogonal, cosine_tail
+from brittle.theorems.wang2022.ball import Ball, lazy_instance
+from brittle.theorems.wang2022.change import displaced, from_above
+from brittle.theorems.witness import Witness
 from tests.theorems.clusters import known
 
 
@@ -47,3 +53,51 @@ def test_chances_are_summed_over_all_pairs():
     unit = instance.data.X / instance.data.X.norm(dim=1, keepdim=True)
     off = (unit @ unit.T - torch.eye(7).double()).abs()
     assert measures["largest |cos|"] == pytest.approx(float(off.max()))
+
+
+def test_the_bound_in_a_direction_is_that_of_every_neuron_alone():
+    """A neuron is open at x, at x + δ, at both or at neither, as far as its ball lets it; ‖x + δ‖ = √5."""
+    ball = Ball(lazy_instance(12, 40, 2.0, 4, 0, torch.Generator().manual_seed(0)), 2.0)
+    X, V, start = ball.instance.data.X, 2 / math.sqrt(40), ball.start
+    moved, r = displaced(X, 2.0), torch.roll(X, 2, dims=1)
+    by_hand = []
+    for x, there, direction in zip(X, moved, r, strict=True):
+        total = 0.0
+        for w, v in zip(start.W, start.v, strict=True):
+            here, after, share = float(w @ x), float(w @ there), math.copysign(1, v) * float(w @ direction)
+            opens_here, closes_here = here + V > 0, here - V <= 0
+            opens_there, closes_there = after + math.sqrt(5) * V > 0, after - math.sqrt(5) * V <= 0
+            cases = [0.0] if (opens_here and opens_there) or (closes_here and closes_there) else []
+            cases += [share + V] if opens_here and closes_there else []
+            cases += [V - share] if closes_here and opens_there else []
+            total += max(cases)
+        by_hand.append(total / math.sqrt(40))
+    assert from_above(ball, moved, r).tolist() == pytest.approx(by_hand, rel=1e-12)
+
+
+def first_feature(bias: float) -> TwoLayer:
+    """x ↦ x_1 + bias."""
+    W, v = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double(), torch.tensor([1.0, -1.0]).double()
+    return TwoLayer(W, torch.tensor([bias, -bias]).double(), v)
+
+
+def test_perturbations_are_applied_to_the_network_and_to_the_robust_one():
+    rows = torch.tensor([[1.0, 0.0], [2.0, 0.0], [-4.0, 0.0]]).double()
+    moves = torch.tensor([[-1.5, 0.0], [-1.0, 0.0], [3.0, 4.0]]).double()
+    y = torch.tensor([1.0, 1.0, -1.0]).double()
+    witness, instance = Witness({"own": 7.0}, moves), Instance(Data(rows, y), first_feature(0.0))
+    expected = {
+        "own": 7.0,
+        "longest perturbation": 5.0,
+        "largest margin after the perturbation": 1.0,
+        "smallest scale of it that flips all": 2.0,
+        "longest perturbation at that scale": 10.0,
+    }
+    assert measure(witness, instance) == pytest.approx(expected)
+    robust = measure(witness, instance, first_feature(0.4))  # margins -0.1, 1.4 and 0.6
+    assert robust == pytest.approx(expected | {"share that it flips of the robust network": 1 / 3})
+    others = Witness({}, moves, rows + 3.0, -y)
+    assert measure(others, instance)["largest margin after the perturbation"] == pytest.approx(2.0)
+    assert measure(Witness({"own": 7.0}), Instance(Data(rows, y))) == {"own": 7.0}
+    with pytest.raises(InputError, match="needs a network"):
+        measure(witness, Instance(Data(rows, y)))
