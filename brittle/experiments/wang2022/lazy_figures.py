@@ -140,7 +140,7 @@ class BySize(LazyFigure):
         some = where(points, setting="text")
         claims = [slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
         claims = claims or [no_slope(name) for name in names]
-        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(some)])
+        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(some, SIDES[0] ** 2)])
 
 
 class ByRadius(LazyFigure):
@@ -156,7 +156,7 @@ class ByRadius(LazyFigure):
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [claim for name in MEASURES for claim in grows(points, name)]
-        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(points)])
+        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(points, SIDES[0] ** 2)])
 
 
 class Figure2(BySize):
