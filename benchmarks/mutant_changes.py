@@ -182,6 +182,8 @@ def _walk(
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right) if _invisible(left, right):
             skip |= {node, left} if isinstance(left, ast.Constant) else {node}
             skip |= set(ast.walk(right))
+        case ast.BinOp(op=ast.Mult(), right=ast.BinOp(left=left, right=right)) if _invisible(left, right):
+            skip.add(node)
         case ast.keyword(arg=name, value=inside) if name in SHAPES:
             skip |= set(ast.walk(inside))
         case ast.Call(func=ast.Attribute(attr=name), args=arguments) if name in AXES:

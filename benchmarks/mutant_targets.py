@@ -65,12 +65,13 @@ GROUPS = {
     "certificates": Group(
         _named("brittle/certificates", "base example judgement dual_bound linear_floors cholesky rounding scales")
         + _named("brittle/certificates", "margins lipschitz relaxation settled_signs"),
-        _named("tests/certificates", "certificates rounding_terms soundness any_scale far_scales order state", "test_"),
+        _named("tests/certificates", "certificates rounding_terms soundness any_scale far_scales", "test_")
+        + _named("tests/certificates", "order state settled_signs", "test_"),
     ),
     "deep certificates": Group(
         _named("brittle/certificates", "deep_dual/judge deep_dual/definite deep_exact/judge deep_exact/leaf")
         + _named("brittle/certificates", "deep_exact/ball deep_exact/ellipsoid"),
-        _named("tests/certificates", "layered_terms deep_dual rounding_terms leaf deep_exact", "test_"),
+        _named("tests/certificates", "layered_terms deep_dual definite rounding_terms leaf deep_exact", "test_"),
     ),
     "KKT": Group(
         _named("brittle/margin", "kkt stationarity deep_kkt examples any_width/checker any_width/cover any_width/gap"),
@@ -96,7 +97,7 @@ GROUPS = {
 EQUIVALENT: dict[str, str] = {
     r"kkt\.sums\(.*\| 1 -> 2": "only the sign of the number counts",
     r"\| (AT_ONCE|DRAWS_AT_ONCE|MANY|FEW) \|": "how much is computed at once",
-    r"\| max\(1, \w+ // .*\| .*(max\(1|1 -> 2)": "how much is computed at once",
+    r"max\(1, .*//.*\| (1 -> 2|max\(1)": "how much is computed at once",
 }
 # Mutants that no test notices, counted as survivors, and why each may stay; searched for in the same way.
 KNOWN: dict[str, str] = {}
