@@ -8,15 +8,18 @@ import torch
 from brittle.common.errors import InputError
 from brittle.networks import TwoLayer
 from brittle.settings import Data, Sphere
-from brittle.theorems import Instance
+from brittle.theorems import Instance, Theorem
 from brittle.theorems.check import measure
+from brittle.theorems.frei2023.approximate import NearlyNotRobust
 from brittle.theorems.kkt_proof.approximate import approximations
+from brittle.theorems.vardi2022.approximate import NearlyUniversal
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT, Moment
 from brittle.theorems.vardi2022.existence import SphereIsNearlyOrthogonal, cosine_tail
+from brittle.theorems.vardi2022.instances import orthogonal_instance
 from brittle.theorems.wang2022.ball import Ball, lazy_instance
 from brittle.theorems.wang2022.change import displaced, from_above
 from brittle.theorems.witness import Witness
-from tests.theorems.clusters import known
+from tests.theorems.clusters import changed, known
 
 
 def test_approximations_do_not_depend_on_the_scale_of_the_network():
@@ -101,3 +104,25 @@ def test_perturbations_are_applied_to_the_network_and_to_the_robust_one():
     assert measure(Witness({"own": 7.0}), Instance(Data(rows, y))) == {"own": 7.0}
     with pytest.raises(InputError, match="needs a network"):
         measure(witness, Instance(Data(rows, y)))
+
+
+def supposed(theorem: Theorem, instance: Instance) -> set[str]:
+    return {each.name for each in theorem.hypotheses(instance)}
+
+
+def turned(instance: Instance) -> Instance:
+    """With a network that gets every example wrong."""
+    network = instance.two_layer
+    return Instance(instance.data, TwoLayer(network.W, network.b, -network.v))
+
+
+def test_costs_are_asked_only_where_there_are_any():
+    """Of right networks on data that the statement is about: both, not either."""
+    cost, examples = "cost of ε and δ", NearlyUniversal()
+    assert cost in supposed(examples, orthogonal_instance(299, 100))
+    assert cost not in supposed(examples, orthogonal_instance(299, 102))
+    assert cost not in supposed(examples, turned(orthogonal_instance(299, 100)))
+    after, clusters = "margin after z, by ε and δ", NearlyNotRobust()
+    assert after in supposed(clusters, known())
+    assert after not in supposed(clusters, changed(dim=575))
+    assert after not in supposed(clusters, turned(known()))
