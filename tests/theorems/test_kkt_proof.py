@@ -8,6 +8,7 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from benchmarks.slack import Constant, noticed_from
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 from brittle.theorems import Instance, Outcome, Theorem, check_instance
@@ -171,6 +172,15 @@ def test_a_step_of_the_proof_fails_at_the_robust_network(lemma, sphere):
     verdict = check_instance(lemma, Instance(data, robust(data)), beyond=True)
     assert verdict.failed == ["distance from a KKT point"]
     assert not all(each.holds for each in verdict.beyond)
+
+
+def test_the_room_of_a_constant_is_found_and_the_constant_put_back():
+    right = ClusterConstants(570, 2, 0.0, 0.5, 0.04).cluster_mass
+    constant = Constant("frei2023/A.10", ClusterConstants, "cluster_mass", grows=False)
+    largest = check_instance(frei.ClusterSumsAreSmall(), known()).bound[0]
+    factor = noticed_from(constant, frei.ClusterSumsAreSmall(), known())
+    assert factor == pytest.approx(largest.value / largest.threshold, rel=0.02)
+    assert ClusterConstants(570, 2, 0.0, 0.5, 0.04).cluster_mass == right
 
 
 def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):
