@@ -21,6 +21,11 @@ LARGEST_MODEL = 2**19  # fields in one ONNX file
 LARGEST_GRAPH = 10_000  # operations in one network
 LARGEST_ROW = 2**25  # numbers that a network holds at once for one example
 LARGEST_WORK = 2**35  # multiplications for one example
+ALWAYS_TRIED = 2**34  # multiplications of all the trial runs of any network that is opened
+TRIED_RATIO = 2**14  # or of one with large arrays, for each of their bytes
+LARGEST_VALUE = 2**21  # numbers in one value of a network that is written as layers
+LARGEST_HELD = 5 * 2**27  # bytes of the maps that are held at once while it is
+LARGEST_MADE = 2**28  # entries of all the maps that are computed on the way, other work counted as such
 
 
 class Budget:

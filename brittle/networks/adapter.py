@@ -77,12 +77,21 @@ class Adapter(Network):
         if isinstance(self.inner, _Pair):
             return False
         try:
+            inputs = probes(self.dim, self.trials)
             with torch.enable_grad():
-                outputs = [self._raw(X.requires_grad_()) for X in probes(self.dim)]
+                last = _last_operation(self._raw(inputs[0][:1].clone().requires_grad_()))
+            with torch.no_grad():
+                rows = [torch.split(X, self._rows_at_once) for X in inputs]
+                outputs = [joined((self._raw(each) for each in X), sum(map(len, X))) for X in rows]
         except Exception:  # a foreign module may raise anything, here on random inputs
             return False
-        signed = any(_last_operation(each) == "TanhBackward0" for each in outputs)  # a sign, however one-sided
-        return not signed and all(are_probabilities(each.detach()) for each in outputs)
+        signed = last == "TanhBackward0"  # however one-sided
+        return not signed and all(are_probabilities(each) for each in outputs)
+
+    @property
+    def trials(self) -> int:
+        """On how many random inputs of every size it is tried."""
+        return getattr(self.inner, "trials", 0) or PROBES
 
     @property
     def dim(self) -> int:
@@ -181,10 +190,10 @@ class _Pair(nn.Module):
         return values[:, self.first] - values[:, self.second]
 
 
-def probes(dim: int) -> list[Tensor]:
-    """Random inputs of several sizes, in numbers that either float type holds."""
+def probes(dim: int, count: int = PROBES) -> list[Tensor]:
+    """Random inputs, `count` of each of several sizes, in numbers that either float type holds."""
     rng = torch.Generator().manual_seed(0)
-    drawn = (scale * torch.randn(PROBES, dim, generator=rng, dtype=torch.float64) for scale in SCALES)
+    drawn = (scale * torch.randn(count, dim, generator=rng, dtype=torch.float64) for scale in SCALES)
     return [probe.float().double() for probe in drawn]
 
 

@@ -23,8 +23,10 @@ from brittle.networks.terms import (
     Places,
     Term,
     columns,
+    counted,
     entries,
     is_nonnegative,
+    keep_layer,
     product,
     require_entries,
     scaled,
@@ -54,14 +56,6 @@ class Expression:
     @property
     def size(self) -> int:
         return len(self.offset)
-
-    @property
-    def entries(self) -> int:
-        """How many numbers are held."""
-        counts = (
-            term.size if isinstance(term, np.ndarray) else getattr(term, "nnz", 0) for term in self.terms.values()
-        )
-        return self.size + sum(counts)
 
     def shaped(self, shape: Sequence[int]) -> "Expression":
         return replace(self, shape=tuple(shape))
@@ -269,14 +263,18 @@ def _layer(circuit: Circuit, before: _State, after: _State) -> tuple[Affine, boo
         simple = _simple_layer(before, after.inner[0])
         if simple is not None:
             return simple
-    rows = [_rows(circuit, before, each) for each in after.inner]
     offsets = [each.offset for each in after.inner]
-    for block, held in after.carried:
-        rows += _carried_rows(before, block, held)
-    matrix = sparse.vstack(rows, format="csr")
-    require_entries(matrix.nnz)
+    matrix = _stacked_rows(circuit, before, after)
     offset = np.concatenate([*offsets, np.zeros(matrix.shape[0] - sum(map(len, offsets)))])
     return _of_entries(matrix, offset), False
+
+
+def _stacked_rows(circuit: Circuit, before: _State, after: _State) -> Any:
+    rows = [_rows(circuit, before, each) for each in after.inner]
+    for block, held in after.carried:
+        rows += _carried_rows(before, block, held)
+    require_entries(sum(each.nnz for each in rows))
+    return counted(sparse.vstack(rows, format="csr")) if len(rows) > 1 else rows[0]
 
 
 def _simple_layer(before: _State, inner: Expression) -> tuple[Affine, bool] | None:
@@ -290,6 +288,7 @@ def _simple_layer(before: _State, inner: Expression) -> tuple[Affine, bool] | No
         layer = _with_offset(term, inner.offset)
         return layer, inner.plain and not layer.structured
     if isinstance(term, np.ndarray):
+        keep_layer(term.size)
         return Dense(torch.from_numpy(np.ascontiguousarray(term)), torch.from_numpy(inner.offset)), inner.plain
     return _of_entries(entries(term, before.size), inner.offset), False
 
@@ -304,19 +303,26 @@ def _with_offset(convolution: Convolution, offset: Array) -> Convolution:
 
 def _of_entries(matrix: Any, offset: Array) -> Affine:
     if matrix.nnz < SPARSE * matrix.shape[0] * matrix.shape[1]:
+        keep_layer(matrix.nnz)
         return Sparse.of(matrix, offset)
+    keep_layer(matrix.shape[0] * matrix.shape[1])
     return Dense(torch.from_numpy(matrix.toarray()), torch.from_numpy(offset))
 
 
 def _rows(circuit: Circuit, before: _State, inner: Expression) -> Any:
     """The rows of an expression, in the places where the state holds its blocks."""
-    matrix = sparse.csr_array((inner.size, before.size))
+    shape = (inner.size, before.size)
+    matrix = sparse.csr_array(shape)
     for block, term in inner.terms.items():
-        held = entries(term, circuit.blocks[block].size).tocoo()
-        kept = held.data != 0  # where all is 0, the block is not even held
-        row, column, data = held.row[kept], held.col[kept], held.data[kept]
-        for sign, where in zip((1.0, -1.0), before.places[block] if kept.any() else (), strict=False):
-            matrix = matrix + sparse.csr_array((sign * data, (row, where[column])), shape=matrix.shape)
+        part = entries(term, circuit.blocks[block].size)
+        if not part.data.all():  # where all is 0, the block is not even held
+            part = part.copy()
+            part.eliminate_zeros()
+        for sign, where in zip((1.0, -1.0), before.places[block] if part.nnz else (), strict=False):
+            require_entries(part.nnz + matrix.nnz)
+            data = part.data if sign > 0 else -part.data
+            placed = sparse.csr_array((data, where.astype(np.int32)[part.indices], part.indptr), shape=shape)
+            matrix = counted(matrix + placed if matrix.nnz else placed)
     return matrix
 
 

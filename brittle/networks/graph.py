@@ -275,11 +275,14 @@ def _needed(steps: list[Step], output: str) -> list[Step]:
 
 
 class Interpreter(nn.Module):
-    """Runs a graph; each value is let go after its last use. `row_bytes` is the memory that one example takes."""
+    """Runs a graph; each value is let go after its last use.
 
-    def __init__(self, graph: Graph, row_bytes: int = 0) -> None:
+    `row_bytes` is the memory that one example takes; it is tried on so many `trials` of every size, 0 for the usual.
+    """
+
+    def __init__(self, graph: Graph, row_bytes: int = 0, trials: int = 0) -> None:
         super().__init__()
-        self.graph, self.row_bytes = graph, row_bytes
+        self.graph, self.row_bytes, self.trials = graph, row_bytes, trials
         self._places = {name: f"value_{place}" for place, name in enumerate(graph.constants)}
         trained = set(_trained(graph))
         for name, value in graph.constants.items():

@@ -18,14 +18,13 @@ from brittle.networks.circuit import Expression
 from brittle.networks.graph import Graph, Step, filled, last_uses
 from brittle.networks.operations import OPERATIONS
 from brittle.networks.placing import groups, kept_apart, matrix, numbered, numbers, per_axis
-from brittle.networks.terms import OpaqueError, require_entries
+from brittle.networks.terms import ALLOWANCE, CALL, Allowance, OpaqueError, require_entries
 
 MOVES = (
     "flatten", "reshape", "view", "reshape_rows", "permute", "transpose", "t", "squeeze", "unsqueeze", "unflatten",
     "select", "slice",
 )  # fmt: skip
 SAME = ("identity", "dropout", "contiguous")
-LARGEST_WORK = 2**28  # entries of all values on the way
 AVERAGES = ("avg_pool1d", "avg_pool2d", "adaptive_avg_pool1d", "adaptive_avg_pool2d")
 
 
@@ -39,15 +38,14 @@ class Lowering(Bends):
     def output(self) -> Expression:
         values: dict[str, Any] = {self.graph.input: self.circuit.input(self.shape)}
         constants = self.graph.constants
-        ends, work = last_uses(self.graph), 0
+        ends = last_uses(self.graph)
         for place, step in enumerate(self.graph.steps):
             value = self._value(step, filled(step.arguments, values, constants.__getitem__))
             values[step.output] = value
             if isinstance(value, Expression) and value.size == 0:
                 raise OpaqueError(f"'{step.operation}' leaves nothing of an example")
-            work += value.entries if isinstance(value, Expression) else 0
-            if work > LARGEST_WORK:
-                raise OpaqueError(f"it would take more than {LARGEST_WORK} entries to put together")
+            if isinstance(value, Expression):
+                require_entries(0, work=4 * value.size + CALL * len(value.terms))
             for name in ends.get(place, ()):
                 values.pop(name, None)
         result = values[self.graph.output]
@@ -291,9 +289,12 @@ def lowered(graph: Graph, shape: tuple[int, ...]) -> tuple[list[Affine], bool, C
     Raises OpaqueError where it is anything else, or too large.
     """
     lowering = Lowering(graph, shape)
+    counted = ALLOWANCE.set(Allowance())
     try:
         layers, plain = lowering.layers()
     except (InputError, MemoryError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise OpaqueError(f"it cannot be written as layers ({reason})") from error
+    finally:
+        ALLOWANCE.reset(counted)
     return layers, plain, lowering.parts

@@ -143,6 +143,8 @@ def _add(builder: Builder, shapes: Shapes, node: Any, opset: int) -> None:
         reader = Node(builder, node, opset, shapes)
         NODES[node.op_type](reader)
         reader.finished()
+        if reader.output in builder.constants:  # a view of constants is one
+            shapes.keep(reader.output, builder.constants[reader.output])
     except InputError as error:
         text = str(error)
         inside = text.startswith(one_line(str(builder.path)))

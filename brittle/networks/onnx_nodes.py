@@ -83,8 +83,7 @@ class Node(Attributes):
     def keep(self, value: Tensor) -> Value:
         """A constant that is made of the file's."""
         name = f"{self.output}:{len(self.builder.constants)}"
-        self.builder.constants[name] = value
-        self.builder.constant(name)
+        self.shapes.keep(name, value)
         return Value(name)
 
     def _input(self, place: int) -> Value:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
+from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO
 from brittle.networks.graph import ROWS, Builder, computed, filled, keeps_rows, shadow
 from brittle.networks.onnx_attributes import Attributes
 from brittle.networks.onnx_tensors import TORCH_TYPES, onnx_tensor
@@ -26,6 +27,8 @@ class Shapes:
 
     def __init__(self, builder: Builder, shape: tuple[int, ...]) -> None:
         self.builder, self._done = builder, 0
+        stored = sum(each.numel() * each.element_size() for each in builder.constants.values())
+        self._made, self._limit = 0, min(LARGEST_BYTES, max(ALWAYS_ALLOWED, LARGEST_RATIO * stored))
         self.batch: dict[str, NDArray[np.bool_]] = {}
         self._values: dict[str, Any] = {builder.input: torch.empty(ROWS, *shape, device="meta")}
         self._from_input = {builder.input}
@@ -44,6 +47,14 @@ class Shapes:
         if not isinstance(value, Tensor):
             raise InputError(f"asks for the shape of '{name[:100]}', which is not known")
         return list(value.shape)
+
+    def keep(self, name: str, value: Tensor) -> None:
+        """One more constant, which is made of the file's; all of them in proportion to what the file holds."""
+        self._made += 8 * value.numel()
+        words = f"{self._limit} bytes are the most that constants may take which are made of the file's"
+        require(self._made <= self._limit, words)
+        self.builder.constants[name] = value
+        self.builder.constant(name)
 
     def check_fixed(self, name: str) -> None:
         """Refuse what depends on the number of examples."""
@@ -80,8 +91,7 @@ def folded(builder: Builder, shapes: Shapes, stored: Any, opset: int) -> bool:
         result = torch.from_numpy(np.ascontiguousarray(numbers)).reshape(numbers.shape)
     node.finished()
     output = stored.output[0]
-    builder.constants[output] = result
-    builder.constant(output)
+    shapes.keep(output, result)
     if batch is not None and batch.any():
         shapes.batch[output] = batch
     return True

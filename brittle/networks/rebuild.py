@@ -1,6 +1,7 @@
 """From a file's graph to a network: measured without memory, then affine maps and ReLUs or else an Adapter."""
 
 import math
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,9 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError, about, require
-from brittle.common.limits import LARGEST_ROW, LARGEST_WORK
+from brittle.common.limits import ALWAYS_TRIED, LARGEST_ROW, LARGEST_VALUE, LARGEST_WORK, TRIED_RATIO
 from brittle.common.notes import note
-from brittle.networks.adapter import Adapter
+from brittle.networks.adapter import PROBES, SCALES, Adapter
 from brittle.networks.base import Network
 from brittle.networks.endings import without_ending
 from brittle.networks.graph import (
@@ -31,6 +32,10 @@ from brittle.networks.recognise import Recognition, black_box, of_graph
 from brittle.networks.terms import OpaqueError
 
 CONVOLUTIONS = ("conv1d", "conv2d", "convolution")
+COPY_WORK = 16  # what copying a number takes, in multiplications
+INPUT_WORK = 256  # what drawing one takes
+FEWEST = 4  # trials of every size: as many as are run together to see whether the examples depend on each other
+RUNS = 6 * len(SCALES)  # of one trial of every size: as layers, as the graph, their terms, and thrice as a black box
 PRODUCTS = {"linear": "input", "addmm": "mat1", "matmul": "self", "mm": "self"}  # and the argument that holds the rows
 
 
@@ -44,10 +49,11 @@ def rebuilt(
     graph = of_one_type(graph)
     shape = shape or graph.shape or _features(graph)
     require(shape != (), f"{path}: does not say the shape of its input; pass shape=(features,) or (channels, h, w)")
-    row_bytes = 8 * measured(path, graph, shape)
+    size = measured(path, graph, shape)
+    trials = size.trials(path, graph, math.prod(shape))
     core, cut = without_ending(graph)
     try:
-        network, recognition = _recognised(core, shape, row_bytes, examples)
+        network, recognition = _recognised(core, shape, size, trials, examples)
     except InputError as error:
         raise about(path, error) from None
     if cut:
@@ -58,21 +64,44 @@ def rebuilt(
 
 
 def _recognised(
-    graph: Graph, shape: tuple[int, ...], row_bytes: int, examples: Tensor | None
+    graph: Graph, shape: tuple[int, ...], size: "Measured", trials: int, examples: Tensor | None
 ) -> tuple[Network, Recognition]:
+    row_bytes = 8 * size.held
     try:
-        return of_graph(graph, shape, examples=examples)
+        if size.largest > LARGEST_VALUE:
+            raise OpaqueError(f"it computes {size.largest} numbers at once, and {LARGEST_VALUE} are the most")
+        return of_graph(graph, shape, examples=examples, trials=trials, row_bytes=row_bytes)
     except OpaqueError as reason:
-        return black_box(Adapter(Interpreter(graph, row_bytes), shape), str(reason))
+        return black_box(Adapter(Interpreter(graph, row_bytes, trials), shape), str(reason))
 
 
-def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
-    """The most numbers that are held at once for one example, found on shapes alone, or the reason for a refusal."""
+@dataclass(frozen=True)
+class Measured:
+    """What one example takes: the most numbers `held` at once, the `largest` value among them, and the `work`."""
+
+    held: int
+    largest: int
+    work: int
+
+    def trials(self, path: str | Path, graph: Graph, features: int) -> int:
+        """On how many random inputs of every size the network can be tried within the work that opening it may take."""
+        stored = sum(each.numel() * each.element_size() for each in graph.constants.values())
+        limit, one = max(ALWAYS_TRIED, TRIED_RATIO * stored), self.work + INPUT_WORK * features
+        fits = [count for count in range(PROBES, 0, -FEWEST) if (RUNS * count + 3) * one <= limit]
+        least = (RUNS * FEWEST + 3) * one
+        words = f"{path}: opening it would take {least} multiplications, trial runs included"
+        require(len(fits) > 0, f"{words}; {limit} are the most for arrays of {stored} bytes")
+        return fits[0]
+
+
+def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> Measured:
+    """What one example takes, found on shapes alone, or the reason for a refusal."""
     whole = all(isinstance(length, int) and 0 < length <= LARGEST_ROW for length in shape)
     large = f"{path}: an input of the shape {shape} is too large; {LARGEST_ROW} numbers are the most"
     require(whole and math.prod(shape) <= LARGEST_ROW, large)
     values: dict[str, Any] = {graph.input: torch.empty(ROWS, *shape, device="meta", dtype=torch.float32)}
     held, most, work, ends = math.prod(shape), 0, 0, last_uses(graph)
+    largest = held
     from_input, counts = {graph.input}, set[str]()
     for place, step in enumerate(graph.steps):
         one_each = counts.isdisjoint(_plain_inputs(step))
@@ -88,12 +117,14 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> int:
             if step.operation == "size" and arguments["dim"] % arguments["self"].ndim == 0:
                 counts.add(step.output)
         held += _numbers(value)
-        work += _work(step, arguments, value)
-        most = max(most, held + _scratch(step, arguments, value))
-        fits = most <= LARGEST_ROW and work <= LARGEST_WORK
-        require(fits, f"{path}: the operation '{step.operation}' makes the network too large ({most} numbers at once)")
+        scratch = _scratch(step, arguments, value)
+        work += _work(step, arguments, value) + COPY_WORK * scratch
+        most, largest = max(most, held + scratch), max(largest, _numbers(value))
+        words = f"{path}: the operation '{step.operation}' makes the network too large"
+        require(most <= LARGEST_ROW, f"{words} ({most} numbers at once; {LARGEST_ROW} are the most)")
+        require(work <= LARGEST_WORK, f"{words} ({work} multiplications for one example; {LARGEST_WORK} are the most)")
         held -= sum(_numbers(values.pop(name, None)) for name in ends.get(place, ()))
-    return most
+    return Measured(most, largest, work)
 
 
 def _plain_inputs(step: Step) -> list[str]:
@@ -122,7 +153,7 @@ def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
         return count * (arguments[PRODUCTS[step.operation]].shape or (1,))[-1]
     if step.operation in ("max_pool1d", "avg_pool1d", "max_pool2d", "avg_pool2d"):
         kernel = arguments["kernel_size"]
-        return count * (kernel**2 if isinstance(kernel, int) else math.prod(kernel) ** (2 // len(kernel)))
+        return 8 * count * (kernel**2 if isinstance(kernel, int) else math.prod(kernel) ** (2 // len(kernel)))
     return 16 * (count + _numbers(arguments.get("self")))
 
 

@@ -11,7 +11,7 @@ from brittle.common.errors import InputError, require
 from brittle.common.notes import note
 from brittle.networks.adapter import PROBES, Adapter, evaluating, features, probes
 from brittle.networks.affine import Affine, Dense
-from brittle.networks.base import Network
+from brittle.networks.base import Network, in_chunks
 from brittle.networks.deep import Deep, simplest
 from brittle.networks.endings import centred, without_ending
 from brittle.networks.estimators import Estimator, is_estimator, of_estimator
@@ -159,7 +159,7 @@ def black_box(network: Adapter, reason: str) -> tuple[Adapter, Recognition]:
         note("the network gives a number from 0 to 1, a probability: the label changes at 1/2")
     try:
         with torch.no_grad():
-            inputs = probes(network.dim)
+            inputs = probes(network.dim, network.trials)
             apart = [torch.cat([network.logits(rows) for rows in X.reshape(-1, 4, network.dim)]) for X in inputs]
             pairs = [(network.logits(X), each) for X, each in zip(inputs, apart, strict=True)]
     except Exception:  # a foreign module may raise anything, here on random inputs
@@ -188,10 +188,16 @@ def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | Non
 
 
 def of_graph(
-    graph: Graph, shape: tuple[int, ...], run: Run | None = None, examples: Tensor | None = None
+    graph: Graph,
+    shape: tuple[int, ...],
+    run: Run | None = None,
+    examples: Tensor | None = None,
+    trials: int = PROBES,
+    row_bytes: int = 0,
 ) -> tuple[Layered, Recognition]:
     """The network that a graph is, compared with the graph and with the module `run` that it was traced from.
 
+    They are compared on so many `trials` of every size, in runs of as many rows as `row_bytes` each allow.
     Raises OpaqueError where it is none.
     """
     core, cut = without_ending(graph)
@@ -202,8 +208,10 @@ def of_graph(
     if half is not None:
         core, (layers, plain, _) = half, lowered(half, shape)
     network = _network(core, shape, layers, plain)
-    inputs = _probes(network.dim, examples)
-    pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), _interpreted(core))]
+    inputs = _probes(network.dim, examples, trials)
+    interpreted = _interpreted(core)
+    in_runs: Run = lambda X: in_chunks(interpreted, row_bytes, X)  # noqa: E731
+    pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), in_runs)]
     pairs += [] if run is None else [(_interpreted(graph), run)]
     difference = max(_difference(*pair, inputs, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
     words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
@@ -235,11 +243,11 @@ def _same(small: Affine, layer: Affine) -> bool:
     return all(torch.equal(a.double(), b) for a, b in zip(small.parameters, layer.parameters, strict=True))
 
 
-def _probes(dim: int, examples: Tensor | None) -> list[Tensor]:
+def _probes(dim: int, examples: Tensor | None, trials: int) -> list[Tensor]:
     """Random inputs of several sizes, and a few of the examples."""
     fits = examples is not None and examples.ndim == 2 and examples.shape[1] == dim
-    some = [examples[: 4 * PROBES].float().double()] if examples is not None and fits else []
-    return [*probes(dim), *some]
+    some = [examples[: 4 * trials].float().double()] if examples is not None and fits else []
+    return [*probes(dim, trials), *some]
 
 
 def _difference(

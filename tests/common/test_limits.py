@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from itertools import pairwise
 
 import numpy as np
 import onnx
@@ -201,6 +202,60 @@ def onnx_patches(folder):
     return "network", model(folder, nodes, {"K": np.ones((1, 1, 1000, 1000), np.float32)}, [1, 1000, 1000]), "too large"
 
 
+def onnx_scaled(folder, outputs, length, kernel):
+    """Branches of one convolution and of the input: as layers each is a full matrix."""
+    nodes = [helper.make_node("Conv", ["x", "K"], ["c"], pads=[kernel // 2] * 4)]
+    for place in range(outputs):
+        nodes.append(helper.make_node("Mul", ["x", f"s{place}"], [f"m{place}"]))
+        nodes.append(helper.make_node("Add", ["c", f"m{place}"], [f"a{place}"]))
+    nodes.append(helper.make_node("Concat", [f"a{place}" for place in range(outputs)], ["all"], axis=1))
+    nodes.append(helper.make_node("GlobalAveragePool", ["all"], ["g"]))
+    nodes.append(helper.make_node("Flatten", ["g"], ["y"]))
+    arrays = {"K": np.ones((1, 1, kernel, kernel), np.float32)}
+    arrays |= {f"s{place}": np.array([place + 1.0], np.float32) for place in range(outputs)}
+    return model(folder, nodes, arrays, [1, length, length])
+
+
+def onnx_matrices(folder):
+    """10 kB, and 26 matrices of 9 million numbers each."""
+    return "network", onnx_scaled(folder, 26, 64, 63), "multiplications, trial runs included"
+
+
+def onnx_many_matrices(folder):
+    """Cheap to run, and a matrix of 2 million numbers each as layers."""
+    return "network", onnx_scaled(folder, 80, 64, 23), "read"
+
+
+def onnx_convolutions(folder):
+    """65 kB that take 10^13 multiplications on the random inputs of a trial."""
+    length = 54
+    kernel = np.full((1, 1, 2 * length - 1, 2 * length - 1), 1e-4, np.float32)
+    names = ["x", *(f"h{place}" for place in range(1000))]
+    nodes = [helper.make_node("Conv", [a, "K"], [b], pads=[length - 1] * 4) for a, b in pairwise(names)]
+    nodes += [helper.make_node("Sigmoid", [names[-1]], ["s"]), helper.make_node("Mul", ["s", "s"], ["q"])]
+    nodes.append(helper.make_node("Flatten", ["q"], ["y"]))
+    return "network", model(folder, nodes, {"K": kernel}, [1, length, length]), "multiplications for one example"
+
+
+def onnx_poolings(folder):
+    """4 kB: the values of all 60 poolings of all trials at once were gigabytes."""
+    names = ["x", *(f"h{place}" for place in range(60))]
+    nodes = [helper.make_node("MaxPool", [a], [b], kernel_shape=[3, 3], pads=[1] * 4) for a, b in pairwise(names)]
+    nodes.append(helper.make_node("Flatten", [names[-1]], ["y"]))
+    return "network", model(folder, nodes, {}, [1, 200, 200]), "trial runs included"
+
+
+def onnx_wide_input(folder):
+    return "network", model(folder, [helper.make_node("Relu", ["x"], ["y"])], {}, [2**23]), "trial runs included"
+
+
+def onnx_copies(folder):
+    """Every product would keep a transposed copy of one matrix."""
+    names = ["x", *(f"h{place}" for place in range(2000)), "y"]
+    nodes = [helper.make_node("Gemm", [a, "W"], [b], transB=1, alpha=0.5) for a, b in pairwise(names)]
+    return "network", model(folder, nodes, {"W": np.eye(256, dtype=np.float32)}, [256]), "are the most that constants"
+
+
 def protobuf(folder, content):
     """A model whose graph is this; a length is written in groups of seven bits."""
     length = b"".join(bytes([len(content) >> shift & 127 | 128]) for shift in (0, 7, 14, 21)) + b"\0"
@@ -227,7 +282,8 @@ BOMBS = (
     onnx_nodes, onnx_arrays, many_arrays,
     stride_0, many_views, deflated_npz, many_entries, gzip_bomb, tar_bomb, many_members, nested_key, nested_key_in_pt,
     far_memo, bytearray_in_pt, long_pickle, text_labels, endless_row, long_numbers, wide_basis, many_outputs, long_name,
-    onnx_input, onnx_chain, onnx_growth, onnx_padding, onnx_patches,
+    onnx_input, onnx_chain, onnx_growth, onnx_padding, onnx_patches, onnx_matrices, onnx_many_matrices,
+    onnx_convolutions, onnx_poolings, onnx_wide_input, onnx_copies,
 )  # fmt: skip
 
 
