@@ -11,6 +11,7 @@ that fails. Which tests execute which line is recorded once, without a mutant. W
 """
 
 import argparse
+import contextlib
 import functools
 import hashlib
 import json
@@ -228,16 +229,18 @@ def main() -> None:
         print("\n".join(f"{groups[mutant]}: {mutant.name}" for mutant in chosen))
         return
     mutant_runs.preload()
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # which ends the children
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it otherwise
     order, found = list(GROUPS), list[Result]()
-    for result in results({mutant: groups[mutant] for mutant in chosen}, Kept(given.keep), given.seconds):
-        found.append(result)
-        if not result.by or len(found) % 20 == 0:
-            state = "" if result.by else f"survives: {result.mutant.name}"
-            say(f"{len(found)}/{len(chosen)} {time.monotonic() - started:.0f} s {state}")
+    with contextlib.suppress(KeyboardInterrupt):  # the table is that of what was run until then
+        for result in results({mutant: groups[mutant] for mutant in chosen}, Kept(given.keep), given.seconds):
+            found.append(result)
+            if not result.by or len(found) % 20 == 0:
+                state = "" if result.by else f"survives: {result.mutant.name}"
+                say(f"{len(found)}/{len(chosen)} {time.monotonic() - started:.0f} s {state}")
     found.sort(key=lambda result: order.index(groups[result.mutant]))
     print("\n".join(table(found, groups)))
-    print(f"\n{time.monotonic() - started:.0f} s")
+    print(f"\n{len(found)} of {len(chosen)} in {time.monotonic() - started:.0f} s")
     if given.json is not None:
         rows = [{"name": each.mutant.name, "group": groups[each.mutant], "by": each.by} for each in found]
         given.json.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
