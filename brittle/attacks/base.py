@@ -14,6 +14,7 @@ from brittle.common.errors import require
 from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
+from brittle.common.time_limit import limited
 from brittle.geometry import unit_rows
 from brittle.networks import Layered, Network
 from brittle.settings import Data
@@ -191,7 +192,9 @@ class Attack(ABC, Generic[Outcome]):
         """Many examples some after others, so that the working memory does not grow with them."""
 
         def found(part: Target) -> Outcome:
-            result = self._judged(part, self._proposed(part))
+            attempt = self._proposed(part)
+            with limited(None):  # what was found so far is measured, however late it is
+                result = self._judged(part, attempt)
             return result if vectors else without_vectors(result)
 
         data, count = target.data, len(target.X)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.restriction import Restriction
+from brittle.common.time_limit import check_time
 from brittle.geometry import least_distance
 from brittle.networks import Layered
 
@@ -80,6 +81,7 @@ class _Region:
             walls, heights = np.concatenate([walls, rows]), np.concatenate([heights, limits])
         bound = 0.0
         for _ in range(ROUNDS):
+            check_time()
             delta, bound = least_distance(walls, heights)
             if delta is None or bound >= least:
                 return None, bound

@@ -1,6 +1,7 @@
 """The shortest perturbation that can be found: several starts, linearisation at the boundary, exact rays."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -15,6 +16,7 @@ from brittle.attacks.search import Search
 from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
 from brittle.common.progress import Progress, silent
+from brittle.common.time_limit import TimeLimitReached, limited
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -49,7 +51,8 @@ class MinimumNorm(Attack[MinimumNormResult]):
     follow it for `descents` steps; in deep networks small steps downhill are tried too, and the flip of a walk along
     the boundary is finished likewise. No perturbation is longer than the gradient ray's. `rounds` limits the finish,
     which ends by itself where a round gains less than `tolerance`, by default 1e-9. In large networks, whose rays have
-    many pieces, that is 1e-3 and rays are looked at in a few points.
+    many pieces, that is 1e-3 and rays are looked at in a few points. A time limit (`brittle.common.time_limit`) that
+    is reached on the way ends the search with the shortest flips so far.
 
     Examples:
         >>> import brittle as bt
@@ -73,7 +76,19 @@ class MinimumNorm(Attack[MinimumNormResult]):
     )
 
     def propose(self, target: Target) -> Attempt:
-        search = Search(target, self.subspace, self.limit)
+        with limited(None):
+            search = Search(target, self.subspace, self.limit)
+        bound = torch.zeros_like(search.norms)
+        with suppress(TimeLimitReached):
+            bound = self._searched(search, target)
+        norms = search.norms
+        stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
+        with limited(None):
+            perturbations, direction = search.perturbations()
+        return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
+
+    def _searched(self, search: Search, target: Target) -> Tensor:
+        """Every start and the finish; returns what is proved in the end."""
         search.start(torch.zeros_like(target.X), steps=1)
         search.start_in_box()
         for _ in range(self.descents):
@@ -84,11 +99,7 @@ class MinimumNorm(Attack[MinimumNormResult]):
             target.watch(Progress((step + 1) / (self.starts + 1), f"start {step + 2} of {self.starts}"))
             search.start(probes, self.descents + 1)
         search.seek()
-        bound = self._finish(search, target.network)
-        norms = search.norms
-        stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
-        perturbations, direction = search.perturbations()
-        return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
+        return self._finish(search, target.network)
 
     def _finish(self, search: Search, network: Network) -> Tensor:
         """What is proved in the end. In deep networks a walk along the boundary gives a second flip to finish.

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from brittle.common.time_limit import check_time
 from brittle.networks import TwoLayer
 
 DEPTH = 1e-11  # of the margin at x
@@ -40,6 +41,7 @@ class Fold:
         delta, bound = delta.clone(), torch.zeros_like(self.offset)
         live, state = torch.arange(len(delta)), _State.at(self, delta)
         for _ in range(pivots):
+            check_time()
             done = state.pivot()
             if 2 * int(done.sum()) >= len(live):  # a finished row stays as it is, so it need not leave at once
                 delta[live], bound[live] = state.delta, state.bound

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from brittle.auditing.budget import Budget
 from brittle.common.errors import InputError
 from brittle.common.result import Result
+from brittle.common.time_limit import TimeLimitReached
 from brittle.theorems import Comparison, Instance, Outcome, Theorem, check_instance, find
 
 # The statements about a given network on given data; the lemmas and the laws of random draws are left to `check`.
@@ -43,12 +44,15 @@ class TheoremRow(Result):
 
 
 def applicable(instance: Instance, budget: Budget) -> tuple[TheoremRow, ...]:
-    """One row per statement, those that apply first; fewer rows where the hard stop came first."""
+    """One row per statement, those that apply first; fewer rows where the time limit came first."""
     rows: list[TheoremRow] = []
     for name in HEADLINES:
         if budget.late:
             break
-        rows.append(_row(find(name), instance))
+        try:
+            rows.append(_row(find(name), instance))
+        except TimeLimitReached:
+            break
     return tuple(sorted(rows, key=lambda row: not row.applies))
 
 

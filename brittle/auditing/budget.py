@@ -1,16 +1,15 @@
-"""Work, counted in seconds of a nominal machine: what a budget buys depends on sizes alone, never on the clock."""
+"""Work, counted in seconds of a nominal machine: a budget buys the same whatever the clock says, up to its limit."""
 
-import math
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from brittle.auditing.pieces import Crew, Outcome, Piece, alone
-from brittle.common.errors import InputError, require_positive
+from brittle.common.errors import InputError, require_positive, required
+from brittle.common.time_limit import TimeLimit, TimeLimitReached, time_is_up
 from brittle.training import Steps
 from brittle.training.stops import Limit, Look
 
-LATEST = 2.0  # times the budget, in seconds of computing: here the clock ends what the count of work did not
+COMPUTING, WALL = 1.4, 1.8  # times the budget, in seconds: here the clocks end what the count of work did not
 
 
 class Unaffordable(InputError):
@@ -24,23 +23,24 @@ def afford(condition: bool, message: str) -> None:
 
 @dataclass(frozen=True)
 class Deadline(Limit):
-    """Ends a training when this process has computed for so long, whatever other processes do meanwhile."""
+    """Ends a training at a limit on time."""
 
-    value: float  # of `time.process_time`
+    limit: TimeLimit
+    value: float = 1.0  # of `spent`
 
     def __str__(self) -> str:
-        return "the hard stop"
+        return "the time limit"
 
     def spent(self, look: Look) -> float:
-        return time.process_time()
+        return float(self.limit.passed)
 
 
 @dataclass
 class Budget:
     """`seconds` of work on the nominal machine of `costs`; what is spent of a grant is spent of the whole.
 
-    `deadline` is the hard stop, on the clock of `time.process_time`; `spent` is the work that was charged so far, and
-    `whole` the budget that this one was granted from, None for the whole itself. The `crew` does what comes in pieces.
+    `limit` is the hard stop on the clocks; `spent` is the work that was charged so far, and `whole` the budget that
+    this one was granted from, None for the whole itself. The `crew` does what comes in pieces.
 
     Examples:
         >>> import brittle as bt
@@ -52,15 +52,15 @@ class Budget:
     """
 
     seconds: float
-    deadline: float = math.nan
+    limit: TimeLimit | None = None
     spent: float = 0.0
     whole: "Budget | None" = field(default=None, repr=False)
     crew: Crew = field(default=alone, repr=False)
 
     def __post_init__(self) -> None:
         require_positive("budget", self.seconds)
-        if math.isnan(self.deadline):
-            self.deadline = time.process_time() + LATEST * self.seconds
+        if self.limit is None:
+            self.limit = TimeLimit.after(COMPUTING * self.seconds, WALL * self.seconds)
 
     @property
     def left(self) -> float:
@@ -69,26 +69,31 @@ class Budget:
 
     @property
     def late(self) -> bool:
-        """The hard stop has passed: what was cut short depends on the machine."""
-        return self.seconds_left <= 0
+        """The hard stop has passed, or a nearer limit that is set here: what was cut short depends on the machine."""
+        return self.until.passed or time_is_up()
 
     @property
-    def seconds_left(self) -> float:
-        """Of computing, until the hard stop."""
-        return self.deadline - time.process_time()
+    def until(self) -> TimeLimit:
+        """The hard stop."""
+        return required(self.limit, "a budget has a limit once it is made")
 
     @property
     def longest(self) -> float:
         """Seconds of computing from the beginning to the hard stop."""
-        return LATEST * self.seconds if self.whole is None else self.whole.longest
+        return COMPUTING * self.seconds if self.whole is None else self.whole.longest
 
     def grant(self, work: float) -> "Budget":
         """A part of it for one job; what the job leaves unspent stays here."""
-        return Budget(max(min(work, self.left), 1e-9), self.deadline, whole=self, crew=self.crew)
+        return Budget(max(min(work, self.left), 1e-9), self.limit, whole=self, crew=self.crew)
 
     def in_time(self, pieces: Sequence[Piece]) -> Iterator[Outcome]:
-        """What the crew finds, until the hard stop; there is always a first. Its work is not charged here."""
-        for outcome in self.crew(pieces):
+        """What the crew finds, until the hard stop. Its work is not charged here."""
+        outcomes = iter(self.crew(pieces))
+        while True:
+            try:
+                outcome = next(outcomes)
+            except (StopIteration, TimeLimitReached):
+                break
             yield outcome
             if self.late:
                 break
@@ -107,4 +112,4 @@ class Budget:
         """What ends a training whose steps take this much work each: their number, or at last the clock."""
         count = self.steps(work)
         afford(count > 0, f"one step of training takes {work:.2g} s of work: give the audit a larger budget")
-        return Steps(count), Deadline(self.deadline)
+        return Steps(count), Deadline(self.until)

@@ -1,39 +1,71 @@
 """What each part of an audit costs, in seconds of a nominal machine, from the sizes alone.
 
 The nominal machine is one core of a laptop. The constants were measured once and are part of the definition of a
-budget: a faster machine ends sooner and reaches the same verdict, a slower one later, up to the hard stop of `Budget`.
+budget. What a pass costs beyond them on this network and this machine is measured at the start of an audit, rounded to
+one of SPEEDS, and multiplies every cost that consists of passes: with the same speed factor the same work is done.
 """
 
-from collections.abc import Callable
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
+import torch
+
+from brittle.common.errors import InputError, require
 from brittle.networks import Convolution, Layered, Network, TwoLayer
 from brittle.settings import Data
+
+SPEEDS = tuple(2.0**power for power in range(13))  # how many times as long as counted a pass may take
+VARIABLE = "BRITTLE_SPEED"  # of the environment: the factor to use instead of a measured one
+PROBED, ENOUGH, REPEATED = 50, 0.05, 3  # rows of a timed pass, its seconds, how often it is timed
+LONGEST_PASS = 0.5  # seconds of a pass that nothing can interrupt
 
 RATE = 2e10  # floating-point operations per second in products of matrices
 CALL = 1e-3  # a pass through a network, however small
 SINGULAR = 1.5e-9  # of the larger side times the square of the smaller, for singular values and vectors
 BYTES = 5e8  # read and hashed per second
+ATTACK_PASSES, BLACK_BOX_PASSES, RAY_PASSES, DUAL_PASSES = 600, 4000, 300, 800  # gradients that these take at least
+
+_speed: ContextVar[float] = ContextVar("speed", default=1.0)
 
 
 @dataclass(frozen=True)
 class Costs:
-    """`operations` of one pass through the network for one example; its `columns`, `widths` and `rivals`."""
+    """`operations` of one pass through the network for one example; its `columns`, `widths` and `rivals`.
+
+    `speed` is how many times as long as counted a pass takes; `squares` are the smaller sides of its layers' matrices.
+    """
 
     operations: float
     columns: int
     widths: tuple[int, ...]  # of the hidden layers; none for a module whose layers are unknown
     rivals: int
     two_layer: bool
+    speed: float = 1.0
+    squares: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, network: Network) -> "Costs":
         rivals = max(1, network.classes - 1)
-        return cls(operations(network), network.dim, network.widths, rivals, isinstance(network, TwoLayer))
+        sides = [min(each.inputs, each.outputs) for each in network.layers[:-1]] if isinstance(network, Layered) else []
+        known = (operations(network), network.dim, network.widths, rivals, isinstance(network, TwoLayer))
+        return cls(*known, _speed.get(), tuple(sides))
+
+    def judging(self, examples: int) -> float:
+        """A pass of so many examples."""
+        return self.speed * (CALL + self.operations * examples / RATE)
 
     def gradient(self, examples: int) -> float:
         """Of the loss in all parameters, or of the margins in x, on so many examples."""
-        return CALL + 3 * self.operations * examples / RATE
+        return self.speed * (CALL + 3 * self.operations * examples / RATE)
+
+    def _passes(self, count: int) -> float:
+        """So many gradients of the margin at one example, beside others."""
+        return count * self.speed * 3 * self.operations / RATE
 
     def attack(self, rank: int = 0) -> float:
         """The minimum-norm attack on one example, in a subspace of dimension `rank` or anywhere."""
@@ -41,11 +73,14 @@ class Costs:
         if self.two_layer:
             return 0.004 + 1.5e-8 * self.operations + 5e-9 * projected
         hidden = max(1, len(self.widths))
-        return 0.006 * hidden + 2e-5 * sum(self.widths) + 4e-8 * self.operations + 1e-8 * projected
+        counted = 0.006 * hidden + 2e-5 * sum(self.widths) + 4e-8 * self.operations + 1e-8 * projected
+        if self.widths:
+            return max(counted, self._passes(ATTACK_PASSES))
+        return max(self.speed * counted, self._passes(BLACK_BOX_PASSES))
 
     def ray(self) -> float:
         """An exact search along one direction, for one example."""
-        return 0.1 * self.attack()
+        return 0.1 * self.attack() if self.two_layer else max(0.1 * self.attack(), self._passes(RAY_PASSES))
 
     def dual(self) -> float:
         """The dual bound of one example.
@@ -55,7 +90,12 @@ class Costs:
         if len(self.widths) == 1:
             pairs = self.widths[0] ** 2
             return 2 * pairs * self.columns / RATE + self.rivals * (0.03 + 6e-10 * pairs * min(self.columns, 333))
-        return 0.012 * len(self.widths) + 4e-5 * sum(self.widths) + 2.5e-7 * self.operations
+        counted = 0.012 * len(self.widths) + 4e-5 * sum(self.widths) + 2.5e-7 * self.operations
+        return max(counted, self._passes(DUAL_PASSES))
+
+    def preparing(self) -> float:
+        """What the dual bound needs before the first example: a Cholesky factor for the norm of every layer."""
+        return sum(3.0 * side**3 for side in self.squares) / RATE if len(self.widths) > 1 else 0.0
 
     def branch(self) -> float:
         """One branch of the exact certificate, for one rival of one example."""
@@ -67,7 +107,69 @@ class Costs:
 
 def judging_work(network: Network, examples: int) -> float:
     """What one pass of so many examples costs."""
-    return CALL + Costs.of(network).operations * examples / RATE
+    return Costs.of(network).judging(examples)
+
+
+@contextmanager
+def at_speed(factor: float) -> Iterator[None]:
+    """Costs inside are those of a machine on which a pass takes so many times as long as counted."""
+    token = _speed.set(factor)
+    try:
+        yield
+    finally:
+        _speed.reset(token)
+
+
+def chosen_speed(network: Network, data: Data, wanted: float | None) -> float:
+    """The factor that is `wanted`, or that the environment names, or that is measured on this network."""
+    if wanted is not None:
+        return known_speed("speed", wanted)
+    named = os.environ.get(VARIABLE)
+    if named is None:
+        return measured_speed(network, data)
+    try:
+        return known_speed(VARIABLE, float(named))
+    except ValueError:
+        raise InputError(f"{VARIABLE} is {named!r}; it must be {_WORDS}") from None
+
+
+_WORDS = f"a power of two from 1 to {SPEEDS[-1]:g}"
+
+
+def known_speed(name: str, value: float) -> float:
+    require(not isinstance(value, bool) and value in SPEEDS, f"{name} is {value!r}; it must be {_WORDS}")
+    return float(value)
+
+
+def measured_speed(network: Network, data: Data, clock: Callable[[], float] = time.process_time) -> float:
+    """The factor for this network on this machine: a few timed gradients of some examples."""
+    cost, rows = Costs.of(network), 1
+    while True:
+        some = data.take(torch.arange(min(rows, len(data))))
+        seconds = min(_timed(network, some, clock) for _ in range(REPEATED))
+        if rows >= min(PROBED, len(data)) or REPEATED * seconds >= ENOUGH:
+            break
+        rows *= 4
+    return nearest_speed(seconds / cost.gradient(len(some)))
+
+
+def _timed(network: Network, some: Data, clock: Callable[[], float]) -> float:
+    began = clock()
+    network.margin_gradients(some.X, some.y)
+    return clock() - began
+
+
+def nearest_speed(ratio: float) -> float:
+    """The factor of the table that is nearest to this ratio."""
+    place = round(math.log2(ratio)) if ratio > 1 else 0
+    return SPEEDS[min(place, len(SPEEDS) - 1)]
+
+
+def rows_at_once(network: Network) -> int:
+    """How many rows a pass may have that cannot be interrupted; a power of two."""
+    cost = Costs.of(network)
+    rows = LONGEST_PASS / (cost.speed * 3 * max(1.0, cost.operations) / RATE)
+    return 1 << int(math.log2(min(max(rows, 1.0), 1024.0)))
 
 
 def gradient_work(network: Network, data: Data) -> float:

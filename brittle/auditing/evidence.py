@@ -10,7 +10,6 @@ from brittle.auditing.vulnerability import Vulnerability
 from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.geometry import nearest_rivals
-from brittle.networks import Network
 from brittle.settings import Data
 
 NEIGHBOURS, AGREEING = 5, 4
@@ -43,9 +42,12 @@ class Evidence(Result):
 
 
 def evidence(
-    network: Network, data: Data, audited: Data, weak: Vulnerability, bound: Limit | None, compared: int
+    margins: Tensor, data: Data, audited: Data, weak: Vulnerability, bound: Limit | None, compared: int
 ) -> Evidence:
-    """Of this network on its training data and the `audited` examples; labels are compared among so many examples."""
+    """Of a network with these `margins` on training examples, and of the `audited` examples.
+
+    Labels are compared among so many examples.
+    """
     rows = torch.arange(0, len(data), -(-len(data) // compared))
     some = data.take(rows)
     odd, unsettled = _contradicted(some)
@@ -54,7 +56,7 @@ def evidence(
         compared=len(rows),
         unsettled=unsettled,
         allowed_gain=_allowed_gain(some, odd),
-        weakest_margins=_weakest(network.margins(data.X, data.y).double()),
+        weakest_margins=_weakest(margins),
         one_direction=_one_direction(weak),
         toward_rivals=None if bound is None else _toward(weak, audited, data.X[bound.rivals]),
     )

@@ -56,7 +56,7 @@ def share_off(vectors: Tensor, basis: Tensor) -> float:
 
 def without_off_subspace_weights(network: Layered, basis: Tensor) -> Layered:
     """The first layer projected on the subspace: the same function on it, and none of the directions off it."""
-    projected = network.with_first_layer(_on(network.weights[0], basis))
+    projected = network.with_first_layer(_on(network.layers[0].matrix, basis))
     return projected if network.start is None else projected.with_layers(projected.layers, network.start)
 
 
@@ -71,7 +71,7 @@ def _untouched(network: Layered, data: Data, basis: Tensor) -> tuple[float | Non
     """
     if network.start is None:
         return None, None
-    W, W0 = network.weights[0], network.start.weights[0]
+    W, W0 = network.layers[0].matrix, network.start.layers[0].matrix
     start_off = W0 - _on(W0, basis)
     signals = network.neuron_gradients(data.X, network.margin_weights(data.X, data.y)).double()
     now = signals @ Basis(basis).off(W.double())
@@ -90,6 +90,7 @@ def _carriers(network: Layered, data: Data, gradients: Tensor) -> int:
     """Neurons sorted by their part <signal_j w_j, g>/‖g‖² of the mean gradient, until 90 % is there."""
     signals = network.neuron_gradients(data.X, network.margin_weights(data.X, data.y)).double()
     squares = gradients.square().sum(1).clamp_min(1e-300)
-    parts = (signals * (gradients @ network.weights[0].double().T) / squares[:, None]).mean(0)
+    inputs = network.layers[0].linear(gradients.to(network.dtype)).double()
+    parts = (signals * inputs / squares[:, None]).mean(0)
     positive = parts.sort(descending=True).values.clamp_min(0)
     return min(int((positive.cumsum(0) < MOST_OF_IT * parts.sum().clamp_min(0)).sum()) + 1, len(parts))

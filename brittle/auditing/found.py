@@ -36,8 +36,9 @@ class Audit(Result):
     attacked and certified, `limit` what the data allow (None for one class), `explanation` where the flips point,
     `evidence` what else tells causes apart, `theorems` what each paper says here, `remedies` what each changes. The
     `plan` says what was to be done for the `budget`, `work` how much of it was spent; both are counted in seconds
-    of a nominal machine. `partial` names what the hard stop of the clock cut short: only an audit where nothing was
-    is reproducible. It took `seconds`. `model` and `data` are what was audited, as the audit saw it.
+    of a nominal machine, on which a pass takes `speed` times as long as its operations. `partial` names what the time
+    limit cut short: only an audit where nothing was is reproducible, with the same speed. It took `seconds`. `model`
+    and `data` are what was audited, as the audit saw it.
 
     Examples:
         >>> import brittle as bt
@@ -59,6 +60,7 @@ class Audit(Result):
     theorems: tuple[TheoremRow, ...]
     remedies: tuple[Treatment, ...]
     plan: Plan
+    speed: float
     partial: tuple[str, ...]
     work: float
     budget: float
@@ -120,7 +122,7 @@ class Audit(Result):
 
     @property
     def reproducible(self) -> bool:
-        """The same seed gives the same audit on this machine, however busy it is."""
+        """The same seed and speed give the same audit, however busy the machine is."""
         return not self.partial
 
     def content(self) -> dict[str, Any]:

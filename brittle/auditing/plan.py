@@ -10,6 +10,7 @@ from brittle.settings import Data
 
 # Shares of the budget. What a part leaves unspent goes to those after it, and in the end to the proofs.
 GEOMETRY, ATTACKS, THEOREMS, REMEDIES, PROOFS = 0.10, 0.25, 0.10, 0.40, 0.15
+JUDGING = 0.03  # margins of training examples, and as much for accuracies of held-out ones
 MEASURING = 0.5  # of the remedies' share: attacks on what they made
 TRAINS = 100  # gradients that a remedy needs to have any effect: where they are too dear, their share buys examples
 FEWEST = 6  # examples: an interval for the median needs as many
@@ -22,7 +23,8 @@ class Plan(Result):
     """How much work goes where; `budget` and every share are in seconds of the nominal machine.
 
     `examples` are attacked, before and after every remedy; `geometry_rows` is from how many rows (of the data, or of
-    random sums of them) the data's span is found, `paired` of how many examples the angles are measured. `theorems` and
+    random sums of them) the data's span is found, `paired` of how many examples the angles are measured, `judged` on
+    how many training or held-out examples accuracies and margins are. `theorems` and
     `kkt` say whether the theorems and the distance from a KKT point are measured. `remedies` is how many are tried.
     `remedy_work` is what each of them has at least, `proof_work` what certificates have.
 
@@ -38,6 +40,7 @@ class Plan(Result):
     examples: int
     geometry_rows: int
     paired: int
+    judged: int
     theorems: bool
     kkt: bool
     remedies: int
@@ -48,6 +51,7 @@ class Plan(Result):
     def of(cls, network: Network, data: Data, available: int, budget: float, wanted: int, remedies: int) -> "Plan":
         """`available` examples may be audited, `wanted` is how many of them at most."""
         cost, most = Costs.of(network), min(wanted, available)
+        held_out = 0 if data.y_test is None else len(data.y_test)
         rows = cls._rows(data, budget)
         once = cost.attack() + 2 * cost.attack(rank=min(rows, data.columns)) + 4 * cost.ray()
         if remedies and TRAINS * cost.gradient(len(data)) <= REMEDIES * budget / remedies:
@@ -62,6 +66,7 @@ class Plan(Result):
             examples=max(min(FEWEST, most), min(most, int(affordable))),
             geometry_rows=rows,
             paired=max(2, min(MOST_PAIRED, len(data), int((0.02 * budget * RATE / data.columns) ** 0.5))),
+            judged=largest(max(len(data), held_out), cost.judging, JUDGING * budget),
             theorems=len(data) <= LARGEST_GRAM and theorem_work(data) <= THEOREMS * budget,
             kkt=kkt and 0 < len(data) * width <= LARGEST_KKT,
             remedies=remedies,

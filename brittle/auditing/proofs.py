@@ -16,6 +16,7 @@ from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.ending import Ending
 from brittle.common.result import Result
 from brittle.networks import Layered, Network
+from brittle.networks.affine import LARGEST_MATRIX
 from brittle.settings import Data
 
 AT_ONCE = 16  # examples between two looks at the clock
@@ -100,7 +101,8 @@ def certifiable(network: Network) -> TypeGuard[Layered]:
         >>> bt.auditing.certifiable(bt.networks.as_network(smooth))
         False
     """
-    return isinstance(network, Layered)
+    small = (each.inputs * each.outputs <= LARGEST_MATRIX for each in getattr(network, "layers", ()))
+    return isinstance(network, Layered) and all(small)
 
 
 def certify(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
@@ -125,6 +127,7 @@ def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> li
         return [None] * len(subjects)
     examples = min(len(subject.flips) for subject in layered)
     work = torch.stack([Costs.of(each.network).dual() * each.right[:examples] for each in layered]).sum(0)
+    work[::AT_ONCE] += sum(Costs.of(each.network).preparing() for each in layered)
     count = int((work.cumsum(0) <= DUAL * budget.left).sum())
     return [dual_bounds(subject, data, count, budget) for subject in subjects]
 
@@ -135,6 +138,8 @@ def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Cer
         return None
     groups = torch.split(torch.arange(count), AT_ONCE)
     found = list(budget.in_time([_piece(subject, data, rows, Dual()) for rows in groups]))
+    if not found:
+        return None
     lower, upper, flips = (torch.cat([each[name] for each in found]) for name in ("lower", "upper", "flips"))
     budget.charge(Costs.of(subject.network).dual() * float(subject.right[: len(lower)].sum()))
     endings = [ending for each in found for ending in each["status"]]

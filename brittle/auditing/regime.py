@@ -77,7 +77,7 @@ def of_largest(share: float) -> str:
 def _moves(network: Layered | None) -> tuple[float | None, float | None]:
     if network is None or network.start is None:
         return None, None
-    W, W0 = network.weights[0], network.start.weights[0]
+    W, W0 = network.layers[0].matrix, network.start.layers[0].matrix
     change = (W - W0).double()
     start = float(W0.double().norm())
     return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else math.inf

@@ -9,7 +9,8 @@ from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import COMPUTING, WALL, Budget
+from brittle.auditing.costs import at_speed, chosen_speed, judging_work, rows_at_once
 from brittle.auditing.evidence import Evidence, evidence
 from brittle.auditing.explanation import explain
 from brittle.auditing.found import Audit
@@ -18,7 +19,7 @@ from brittle.auditing.instance import Audited
 from brittle.auditing.limit import Limit, limit
 from brittle.auditing.pieces import Crew, alone
 from brittle.auditing.plan import Plan, largest_margin_work, limit_work, theorem_work
-from brittle.auditing.proofs import Subject, certify
+from brittle.auditing.proofs import Subject, certifiable, certify
 from brittle.auditing.regime import training_regime
 from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Patient, Remedy, Signs
@@ -30,12 +31,15 @@ from brittle.auditing.vulnerability import Vulnerability, attacked
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
-from brittle.networks import Network, as_layered
+from brittle.common.time_limit import TimeLimit, limited, limited_to
+from brittle.networks import Adapter, Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
 from brittle.training.base import frozen
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
+
+ATTACKS, REMEDIES = 0.5, 0.7  # of the time that is left, that these may take at most
 
 
 def audit(
@@ -48,6 +52,7 @@ def audit(
     examples: int = 200,
     test: bool = False,
     remedies: Remedies = None,
+    speed: float | None = None,
     rng: Generator | None = None,
     crew: Crew = alone,
     watch: Watch = silent,
@@ -58,8 +63,10 @@ def audit(
     (arrays, tensors, lists, tables; of a table y may name the label column), or in one a `Data`, a torch `Dataset` or a
     `DataLoader`. `start` is the network at its initialisation, where it is known; `examples` is how many are attacked
     at most, held-out ones if `test`; `remedies` are those to try, by name or your own: one, several, "none", or None
-    for all that have a name. Work is counted, not timed: the same seed gives the same audit, unless it takes twice as
-    long as the budget and the clock ends it. The `crew` attacks and certifies: `experiments.Crew` in many processes.
+    for all that have a name. Work is counted, in passes that take `speed` times as long as their operations on the
+    nominal machine: a power of two, measured at the start unless given. The same seed and speed give the same audit,
+    unless a time limit ends it: 1.4 budgets of computing or 1.8 by the clock, from the start. The `crew` attacks and
+    certifies: `experiments.Crew` in many processes.
 
     Examples:
         >>> import brittle as bt
@@ -69,12 +76,18 @@ def audit(
         >>> round(found.vulnerability.free.median, 3), round(found.vulnerability.certified.median_lower, 3)
         (1.0, 1.0)
     """
-    network, data, chosen = _checked(model, X, y, start, remedies)
-    plan = _planned(network, data, budget, examples, test, len(chosen))
-    rng = rng if rng is not None else torch.Generator().manual_seed(0)
+    require_positive("budget", budget)
+    limit = TimeLimit.after(COMPUTING * budget, WALL * budget)
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
-        examined = _Examined(network, data, test, frozen(model))
-        return _Auditor(examined, plan, rng, Budget(plan.budget, crew=crew), watch).run(chosen)
+        network, data, chosen = _checked(model, X, y, start, remedies)
+        factor = chosen_speed(network, data, speed)
+        with at_speed(factor), limited(limit):
+            plan = _planned(network, data, budget, examples, test, len(chosen))
+            rng = rng if rng is not None else torch.Generator().manual_seed(0)
+            if isinstance(network, Adapter):
+                network = network.in_batches(rows_at_once(network))
+            examined = _Examined(network, data, test, frozen(model))
+            return _Auditor(examined, plan, rng, Budget(budget, limit, crew=crew), watch, factor).run(chosen)
 
 
 def planned(
@@ -86,8 +99,9 @@ def planned(
     examples: int = 200,
     test: bool = False,
     remedies: Remedies = None,
+    speed: float | None = None,
 ) -> Plan:
-    """What `audit` would do for this budget.
+    """What `audit` would do for this budget, at this speed or one that is measured.
 
     Examples:
         >>> import brittle as bt
@@ -97,7 +111,8 @@ def planned(
         0
     """
     network, data, chosen = _checked(model, X, y, None, remedies)
-    return _planned(network, data, budget, examples, test, len(chosen))
+    with one_thread(), at_speed(chosen_speed(network, data, speed)):
+        return _planned(network, data, budget, examples, test, len(chosen))
 
 
 def _checked(
@@ -145,6 +160,11 @@ def _strict(weak: Vulnerability) -> float | None:
     return None if weak.tied is None else weak.free.median
 
 
+def _judged(data: Data, count: int) -> Data:
+    """The training examples on which margins are measured: so many of them."""
+    return data if count >= len(data) else data.take(drawn(data.y, count, torch.Generator().manual_seed(0)))
+
+
 class _Examined(NamedTuple):
     network: Network
     data: Data
@@ -155,9 +175,12 @@ class _Examined(NamedTuple):
 class _Auditor:
     """One audit under way: what each section leaves of its work goes to those after it."""
 
-    def __init__(self, examined: _Examined, plan: Plan, rng: Generator, budget: Budget, watch: Watch) -> None:
+    def __init__(
+        self, examined: _Examined, plan: Plan, rng: Generator, budget: Budget, watch: Watch, speed: float
+    ) -> None:
         self.network, self.data, self.held_out, self.frozen = examined
         self.plan, self.rng, self.budget, self.watch, self.cut = plan, rng, budget, watch, list[str]()
+        self.speed, self.judged = speed, _judged(examined.data, plan.judged)
 
     def run(self, remedies: tuple[Remedy, ...]) -> Audit:
         begun = time.perf_counter()
@@ -166,21 +189,29 @@ class _Auditor:
         self.budget.charge(self.plan.geometry_work(self.data))
         self._tell("training regime")
         instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
-        regime = training_regime(instance)
+        whole = len(self.judged) == len(self.data)
+        with limited(None):
+            regime = training_regime(instance if whole else Audited(self.judged, self.network, kkt_measured=False))
+        self.budget.charge(2 * judging_work(self.network, len(self.judged)))
         if regime.share_of_largest_margin is not None:
             self.budget.charge(largest_margin_work(self.data))
         self._tell("attacks")
-        weak, some = self._vulnerability(shape.basis)
-        reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
+        with limited_to(ATTACKS):
+            weak, some = self._vulnerability(shape.basis)
+        with limited(None):
+            reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
         self._tell("theorems")
         theorems = self._theorems(instance)
         bound = self._limit(weak, some)
-        weak, treatments = self._prove(weak, some, self._treat(remedies, shape.basis, weak, some, bound))
+        with limited_to(REMEDIES):
+            cases = self._treat(remedies, shape.basis, weak, some, bound)
+        weak, treatments = self._prove(weak, some, cases)
         bound = None if bound is None else bound.proving(None if weak.certified is None else weak.certified.lower)
-        tells = self._evidence(weak, some, bound)
+        with limited(None):
+            tells = self._evidence(weak, some, bound)
         named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
-            verdict=written(weak, bound, treatments, named, bool(self.cut)),
+            verdict=written(weak, bound, treatments, named, self.cut),
             weaknesses=tuple(named),
             network=self.network.description,
             geometry=shape,
@@ -192,6 +223,7 @@ class _Auditor:
             theorems=theorems,
             remedies=treatments,
             plan=self.plan,
+            speed=self.speed,
             partial=tuple(self.cut),
             work=self.budget.spent,
             budget=self.plan.budget,
@@ -227,7 +259,8 @@ class _Auditor:
     def _theorems(self, instance: Audited) -> tuple[TheoremRow, ...]:
         if not self.plan.theorems:
             return ()
-        rows = applicable(instance, self.budget)
+        with limited_to(ATTACKS):
+            rows = applicable(instance, self.budget)
         self.budget.charge(theorem_work(self.data))
         if len(rows) < len(HEADLINES):
             self.cut.append("theorems")
@@ -242,15 +275,21 @@ class _Auditor:
         bound: Limit | None,
     ) -> tuple[Case, ...]:
         """Every remedy, on all that the proofs do not need."""
-        patient, cases = Patient(self.network, self.data, basis, weak.kept.median, self.frozen), []
+        data = self.data
+        if data.y_test is not None and len(data.y_test) > self.plan.judged:
+            data = data.take_test(drawn(data.y_test, self.plan.judged, torch.Generator().manual_seed(0)))
+        patient, cases = Patient(self.network, data, basis, weak.kept.median, self.frozen), list[Case]()
+        with limited(None):  # once for all
+            patient.judged_accuracy  # noqa: B018
         signs = Signs(None if bound is None else bound.share, off_subspace_cost(weak))
         before = Before(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
-            cases.append(treat(remedy, patient, before, seeded(self.rng), self.budget.grant(work)))
-            if self.budget.late:
-                self.cut.append(f"remedy {remedy.name}")
+            with limited_to(min(1.0, 2 / (len(remedies) - place))):
+                cases.append(treat(remedy, patient, before, seeded(self.rng), self.budget.grant(work)))
+                if self.budget.late:
+                    self.cut.append(f"remedy {remedy.name}")
         return tuple(cases)
 
     def _prove(
@@ -262,7 +301,8 @@ class _Auditor:
         made = {place: subject for place in promising if (subject := cases[place].subject) is not None}
         subjects = [Subject(self.network, weak.perturbations), *made.values()]
         before, *after = certify(subjects, some, self.budget)
-        if any(each is not None and each.partial for each in (before, *after)):
+        none = before is None and certifiable(self.network) and self.budget.late
+        if none or any(each is not None and each.partial for each in (before, *after)):
             self.cut.append("certificates")
         proofs = dict(zip(made, after, strict=True))
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
@@ -274,7 +314,8 @@ class _Auditor:
 
     def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
         self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))
-        return evidence(self.network, self.data, some, weak, bound, self.plan.paired)
+        margins = self.network.margins(self.judged.X, self.judged.y).double()
+        return evidence(margins, self.data, some, weak, bound, self.plan.paired)
 
     def _tell(self, what: str) -> None:
         self.watch(Progress(min(1.0, self.budget.spent / self.budget.seconds), what))

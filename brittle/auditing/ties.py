@@ -12,6 +12,7 @@ from brittle.attacks import FREE
 from brittle.auditing.budget import Budget
 from brittle.auditing.costs import Costs
 from brittle.auditing.vulnerability import Radii, smallest
+from brittle.common.time_limit import TimeLimitReached
 from brittle.networks import Layered, Network
 from brittle.settings import Data
 
@@ -24,8 +25,15 @@ ROUNDINGS = 64  # units of rounding in which a margin counts as 0
 def tied(network: Network, data: Data, found: Radii, flips: Tensor, rng: Generator, budget: Budget) -> Radii | None:
     """Radii with ties counted as flips; None where they are the same, which no flip crosses a plateau on the way to.
 
-    Also None for a module of unknown layers, and where the attack cannot be afforded.
+    Also None for a module of unknown layers, and where the attack cannot be afforded, or not in time.
     """
+    try:
+        return _tied(network, data, found, flips, rng, budget)
+    except TimeLimitReached:
+        return None
+
+
+def _tied(network: Network, data: Data, found: Radii, flips: Tensor, rng: Generator, budget: Budget) -> Radii | None:
     if not isinstance(network, Layered) or found.partial or not _plateau(network, data, found, flips):
         return None
     if Costs.of(network).attack() * len(data) > budget.left:

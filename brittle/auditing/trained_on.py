@@ -87,7 +87,7 @@ class TrainedOn(Remedy):
         enough = steps >= min(self.steps, FEWEST_STEPS)
         afford(enough, f"the budget affords {steps} of its {self.steps} steps: too few to say anything")
         budget.charge(preparing)
-        until, span = (Steps(steps), Deadline(budget.deadline)), not patient.part
+        until, span = (Steps(steps), Deadline(budget.until)), not patient.part
         lost = self.lost_accuracy * (UNSEEN if patient.part else 1)
         kept = replace(self.regime, kappa=self.kappa, lost_accuracy=lost)
         training = replace(kept, until=until, batch=batch, span=span).train(patient.network, patient.data, rng)
@@ -113,7 +113,7 @@ class TrainedOn(Remedy):
         held = 0 if data.y_test is None else min(count, len(data.y_test)) if patient.part else len(data.y_test)
         distances = 2.0 * count**2 * data.columns / RATE
         span = spectrum(count, data.columns) if patient.in_span else 0.0
-        judged = JUDGEMENTS * cost.operations * (count + held) / RATE
+        judged = JUDGEMENTS * cost.judging(count + held)
         return distances + span + judged + self.first_gradients * cost.gradient(count)
 
 

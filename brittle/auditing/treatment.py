@@ -21,6 +21,7 @@ from brittle.auditing.ties import tied
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
+from brittle.common.time_limit import TimeLimitReached
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -206,15 +207,16 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         given = patient.fewer(remedy.examples(patient, training), rng)
         known = replace(known, examples=len(given.data))
         made = _made(remedy, given, rng, training)
-        afford(not budget.late, "the time was up before it was finished")
+        afford(not budget.late, f"time limit reached during: {remedy.name}")
         known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
         budget.charge(judging_work(made.network, len(_judges(patient.data))))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
-    except InputError as error:
-        dear = isinstance(error, Unaffordable)
-        return Case(replace(known, reason=str(error), unaffordable=dear, seconds=time.perf_counter() - begun))
-    ends = Ends((before.norms, radii.norms), (known.accuracy_before, known.accuracy_after))
+        way = curve(made, _ends(known, before, radii), patient.data, before.audited, rng, budget)
+    except (InputError, TimeLimitReached) as error:
+        dear = isinstance(error, Unaffordable | TimeLimitReached)
+        reason = str(error) or f"time limit reached during: {remedy.name}"
+        return Case(replace(known, reason=reason, unaffordable=dear, seconds=time.perf_counter() - begun))
     treatment = replace(
         known,
         applied=True,
@@ -226,12 +228,16 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         share_after=None if before.limits is None else share_of(radii.norms, before.limits),
         predictions_changed=_changed(patient.network, made.network, given.data),
         projected=made.projected,
-        curve=curve(made, ends, patient.data, before.audited, rng, budget),
+        curve=way,
         seconds=time.perf_counter() - begun,
         network=made.network,
     )
     expected = None if known.forecast is None else known.forecast.held_against(treatment.factor)
     return Case(replace(treatment, forecast=expected), flips)
+
+
+def _ends(known: Treatment, before: Before, after: Radii) -> Ends:
+    return Ends((before.norms, after.norms), (known.accuracy_before, known.accuracy_after))
 
 
 def _for_making(remedy: Remedy, patient: Patient, audited: Data, budget: Budget) -> float:
@@ -268,7 +274,7 @@ def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -
     work = _attack_work(treated, audited)
     afford(work <= budget.left, _too_dear(work))
     radii, flips = smallest(treated, audited, FREE, rng, budget)
-    afford(not radii.partial, "the time was up before it was measured")
+    afford(not radii.partial, "time limit reached before it was measured")
     close = tied(treated, audited, radii, flips, rng, budget)
     return (radii, flips, None) if close is None else (close, flips, radii.median)
 

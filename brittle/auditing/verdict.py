@@ -1,6 +1,7 @@
 """The findings in words that a person can act on."""
 
 import math
+from collections.abc import Sequence
 
 from brittle.auditing.evidence import Evidence
 from brittle.auditing.explanation import Explanation
@@ -19,6 +20,7 @@ WEAK_MARGIN = 0.2  # of the median margin, that a tenth of the examples do not r
 AS_GOOD = 0.7  # of the size at which one direction flips half of the examples: the median radius is at least that
 NEARLY_ALL = 0.8  # of what the data allow: training for the radius itself reaches .62 to .92
 SHOWN = 8  # rows that a sentence names
+WEAK_BOUND = 0.1  # of the median attack: a proved median below says little
 ONE_STEP = 1.1  # a gradient step this close to the shortest flip is as good as it
 
 
@@ -144,16 +146,17 @@ def _all(best: OneDirection, weak: Vulnerability) -> str:
 
 
 def written(
-    weak: Vulnerability, limit: Limit | None, treatments: tuple[Treatment, ...], named: list[str], partial: bool
+    weak: Vulnerability, limit: Limit | None, treatments: tuple[Treatment, ...], named: list[str], cut: Sequence[str]
 ) -> str:
-    """One paragraph: how far from flipping, why, and what helps most; `partial` where the hard stop cut it short."""
-    hasty = "The time was up before all of it was done: this verdict is not reproducible at this budget."
+    """One paragraph: how far from flipping, why, and what helps most; `cut` names what the time limit cut short."""
+    hasty = f"Time limit reached during: {', '.join(cut)}. This verdict is not reproducible at this budget."
     parts = (
         _how_far(weak),
+        weak_bound(weak),
         _allowed(limit),
         _why(weak, limit, named, best(treatments) is not None),
         _what_helps(treatments),
-        hasty if partial else "",
+        hasty if cut else "",
     )
     return " ".join(part for part in parts if part)
 
@@ -161,6 +164,8 @@ def written(
 def _how_far(weak: Vulnerability) -> str:
     count, free = len(weak.free.norms), weak.free
     if not math.isfinite(free.median):
+        if free.partial:
+            return f"The attack on {_which(count, weak)} was cut short before it flipped half of them."
         return f"No perturbation was found that flips the median of {count} examples."
     if free.median == 0:
         wrong = int((free.norms == 0).sum())
@@ -170,6 +175,21 @@ def _how_far(weak: Vulnerability) -> str:
     return (
         f"The median of {_which(count, weak)} flips at distance {free.median:.3g} (95 % interval "
         f"{_between(free.interval)}), {typical:.1%} of its norm{_tie(weak.tied)}; {_proved(weak.certified, free)}"
+    )
+
+
+def weak_bound(weak: Vulnerability) -> str:
+    """Where what is proved is so far below what the attack needs that it is no answer; otherwise empty."""
+    proofs = weak.certified
+    if proofs is None or not len(proofs.rows):
+        return ""
+    flips = median(weak.kept.norms[proofs.rows])
+    if not 0 < flips < math.inf or proofs.median_lower >= WEAK_BOUND * flips:
+        return ""
+    return (
+        f"The bound is too weak for this network: it proves {proofs.median_lower / flips:.2g} of the radius that the "
+        "attack finds, and the true one may lie anywhere between. Training for a provable radius (the remedy "
+        "lipschitz-layers), fewer layers or no pooling between them would help; a larger budget alone would not."
     )
 
 

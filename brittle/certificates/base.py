@@ -22,6 +22,7 @@ from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread
+from brittle.common.time_limit import TimeLimitReached, check_time, limited
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -109,6 +110,9 @@ class Certificate(ABC):
         The attack (`MinimumNorm()` by default) finds the flips; a box (lowest, highest) restricts only them, so that
         the lower bounds hold in the box too; `cap` is the radius beyond which nobody asks, by default 100 times the
         longest example.
+
+        Where a time limit (`brittle.common.time_limit`) is reached on the way, the bounds are those of the first
+        examples, as many as were finished; TimeLimitReached where not one was.
         """
         known, data = subject(network, data)
         double = _double(known)
@@ -120,14 +124,22 @@ class Certificate(ABC):
         started = time.perf_counter()
         flips = (attack or MinimumNorm()).run(double, data, bounds=bounds, rng=rng).perturbations
         share = (time.perf_counter() - started) / len(data)
-        examples = _examples(double, data, bounds)
-        enclosures, seconds = list(_attacked(examples, data, flips, cap)), []
+        with limited(None):
+            examples = _examples(double, data, bounds)
+            enclosures, seconds = list(_attacked(examples, data, flips, cap)), list[float]()
         with torch.no_grad(), one_blas_thread(), np.errstate(all="ignore"):
             lower_bound = self.prepare(double)
             for row, example in enumerate(examples):
                 started = time.perf_counter()
-                if example.margin > 0 and enclosures[row].ball > SHORTEST:
-                    enclosures[row] = judged(example, lower_bound(example, enclosures[row]))
+                try:
+                    check_time()
+                    if example.margin > 0 and enclosures[row].ball > SHORTEST:
+                        enclosures[row] = judged(example, lower_bound(example, enclosures[row]))
+                except TimeLimitReached:
+                    if row == 0:
+                        raise
+                    examples, enclosures = examples[:row], enclosures[:row]
+                    break
                 seconds.append(share + time.perf_counter() - started)
                 watch(Progress((row + 1) / len(data), f"{row + 1} of {len(data)} examples"))
         return self._bounds(examples, enclosures, seconds)

@@ -14,6 +14,7 @@ from brittle.certificates.margins import RivalMargin
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Saddle, Solved
 from brittle.certificates.settled_signs import trim
+from brittle.common.time_limit import TimeLimitReached, time_is_up
 
 MOST = 128  # curvatures that move in a branch: the looseness sits in a few neurons
 TURNS = 3  # of trimming and polishing a branch, at most
@@ -51,7 +52,7 @@ class BranchAndBound:
             enclosure = self.margin.attacked(enclosure, first.solved.point)
         enclosure = enclosure.branched()
         open_, closed = [(first.proven, next(order), first)], np.inf
-        while open_ and enclosure.nodes < self.nodes and time.perf_counter() < self.deadline:
+        while open_ and enclosure.nodes < self.nodes and time.perf_counter() < self.deadline and not time_is_up():
             lowest, _, branch = open_[0]
             if lowest >= self._target(self.margin.ball(enclosure)):
                 break
@@ -60,9 +61,15 @@ class BranchAndBound:
             if split is None:
                 closed = min(closed, branch.proven)
                 continue
-            for kind in (Kind.ACTIVE, Kind.INACTIVE):
-                child = self._child(branch, split, kind, self.margin.ball(enclosure))
-                enclosure = self.margin.attacked(enclosure.branched(), child.solved.point)
+            try:
+                children = []
+                for kind in (Kind.ACTIVE, Kind.INACTIVE):
+                    children.append(self._child(branch, split, kind, self.margin.ball(enclosure)))
+                    enclosure = self.margin.attacked(enclosure.branched(), children[-1].solved.point)
+            except TimeLimitReached:
+                heapq.heappush(open_, (branch.proven, next(order), branch))
+                break
+            for child in children:
                 heapq.heappush(open_, (child.proven, next(order), child))
         return min(closed, open_[0][0] if open_ else np.inf), enclosure
 

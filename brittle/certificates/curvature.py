@@ -9,6 +9,7 @@ import numpy as np
 
 from brittle.certificates.cholesky import factor, remainder
 from brittle.certificates.scales import Array
+from brittle.common.time_limit import check_time
 
 FLOOR = 1e-30  # of a squared length, against division by zero
 SEARCHES = 40  # for s, at most
@@ -33,6 +34,7 @@ def closed_form(W: Array, C: Array, z: Array, room: float) -> Array:
     low, high = 0.0, most
     s = most * 1e-3
     for _ in range(SEARCHES):
+        check_time()
         if fits(s):
             high, s = s, (s / 5 if low == 0 else np.sqrt(low * s))
         else:
@@ -61,6 +63,7 @@ def newton(W: Array, C: Array, z: Array, kappa: Array, barrier: float, steps: in
         loose = np.argpartition(kappa * np.maximum(C / (2 * kappa) - np.abs(z), 0) ** 2, -most)[-most:]
     W, C, z = W[loose], C[loose], z[loose]
     for _ in range(steps):
+        check_time()
         L, k = factor(A), kappa[loose]
         assert L is not None
         V = L.whiten(W)

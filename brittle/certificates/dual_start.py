@@ -8,6 +8,7 @@ from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.saddle import Iterate, Saddle, Solved
 from brittle.certificates.scales import Array
 from brittle.certificates.settled_signs import trim
+from brittle.common.time_limit import check_time
 
 ROOM = 0.9  # of I that the closed-form curvatures may fill
 LEVELS = 30  # of the barrier, at most
@@ -64,6 +65,7 @@ def refine(solved: Solved, radius: float, barrier: float = BARRIER, enough: floa
     best = trimmed(solved, radius, enough)
     now, nu, last = best, np.inf, barrier * abs(solved.value) / len(solved.point)
     for _ in range(LEVELS):
+        check_time()
         N, _, c, kappa_N = now.saddle.concave
         if len(N) == 0 or nu <= last or best.value >= enough:
             break

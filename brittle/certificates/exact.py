@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -20,6 +21,7 @@ from brittle.certificates.margins import RivalMargin, TwoLayerMargins
 from brittle.certificates.relaxation import Relaxation
 from brittle.common.errors import require_between, require_count, require_positive
 from brittle.common.parts import check_fields, option
+from brittle.common.time_limit import TimeLimitReached, time_is_up
 from brittle.networks import Network
 
 QUICK = 5e8  # multiplications: a relaxation that takes about a second
@@ -73,9 +75,12 @@ class Exact(Certificate):
         if enclosure.lower >= asked(enclosure, self.gap):
             return enclosure
         margins = layers.around(example.x, enclosure.ball, example.y)
-        enclosure = enclosed(margins, example, enclosure, self.gap, lambda: time.perf_counter() > deadline, self._most)
-        closed = enclosure.lower >= asked(enclosure, self.gap)
-        return enclosure if closed or (enclosure.lower > 0 and layers.work > QUICK) else relaxed(example, enclosure)
+        with suppress(TimeLimitReached):  # what was proved until then holds
+            enclosure = enclosed(margins, example, enclosure, self.gap, partial(_expired, deadline), self._most)
+            closed = enclosure.lower >= asked(enclosure, self.gap)
+            if not closed and (enclosure.lower <= 0 or layers.work <= QUICK):
+                enclosure = relaxed(example, enclosure)
+        return enclosure
 
     def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
         deadline = time.perf_counter() + self.seconds
@@ -105,3 +110,7 @@ class Exact(Certificate):
             enclosure = margin.attacked(enclosure, start.point)
         root = refine(start, margin.ball(enclosure) * (1 - self.gap), min(1e-4, self.gap), enough)
         return BranchAndBound(margin, self.gap, depth, deadline, nodes).run(root, enclosure)
+
+
+def _expired(deadline: float) -> bool:
+    return time.perf_counter() > deadline or time_is_up()

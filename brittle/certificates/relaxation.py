@@ -18,6 +18,7 @@ from brittle.certificates.linear_floors import LOST, Floors, steeper_half
 from brittle.certificates.rounding import ROUNDOFF, SQUARES, gamma
 from brittle.common.errors import require_count
 from brittle.common.parts import option
+from brittle.common.time_limit import check_time
 from brittle.networks import Network
 
 Tensors = tuple[Tensor, ...]
@@ -69,10 +70,12 @@ class Relaxation(Certificate):
         """Whether every margin is positive in the whole ball."""
         ball = _Ball(margins, radius)
         for _ in margins.weights[1:]:
+            check_time()
             ball = ball.entered()
         slopes = ball.slopes
         floors = ball.floor(slopes)
         for _ in range(self.steps if not (floors > 0).all() else 0):
+            check_time()
             slopes = ball.steeper(slopes)
             floors = torch.maximum(floors, ball.floor(slopes))
             if (floors > 0).all():

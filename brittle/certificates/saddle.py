@@ -15,6 +15,7 @@ from brittle.certificates.cholesky import Factor, factor, gram, remainder
 from brittle.certificates.dual_bound import LARGEST, DualPoint, Kind, Kinds, proven_radius
 from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.scales import Array
+from brittle.common.time_limit import check_time
 
 STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖², in the first rounds
 STIFFEST = 1e5  # times that, in late ones
@@ -129,6 +130,7 @@ class Saddle:
         point, mu, slopes = start.point, start.multiplier, start.slopes
         best = self.evaluate(mu, slopes)
         for turn in range(rounds):
+            check_time()
             stiffness = self.kinked.stiffness * min(4.0 ** max(0, turn - 2), STIFFEST)
             proximal = _Proximal.around(point, mu, slopes[self.kinked.rows] / mu, stiffness)
             response = self._smoothed(self._respond(point, mu, proximal), proximal, steps, 1e-2 * tolerance)
@@ -169,6 +171,7 @@ class Saddle:
     def _smoothed(self, response: _Response, proximal: _Proximal, steps: int, tolerance: float) -> _Response:
         """Newton steps towards the saddle with one proximal term."""
         for _ in range(steps):
+            check_time()
             step = self._newton(response, float(1e-6 / proximal.weight))
             if step is None:
                 break

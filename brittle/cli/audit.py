@@ -80,6 +80,14 @@ def run(
     budget: Annotated[
         float, typer.Option("--budget", metavar="SECONDS", help="Work to spend, in seconds of a nominal machine.")
     ] = 60.0,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            "--speed",
+            metavar="FACTOR",
+            help="How many times as long as counted a pass takes; measured unless given.",
+        ),
+    ] = None,
     examples: Annotated[int, typer.Option("--examples", help="How many examples to attack at most.")] = 200,
     remedy: Annotated[
         list[str] | None,
@@ -131,10 +139,14 @@ def run(
     require_positive("--budget", budget)
     _refuse(model, data, remedy, other, since)
     from brittle.auditing import audit, certifiable, planned
+    from brittle.auditing.budget import COMPUTING, WALL
     from brittle.auditing.pieces import alone
+    from brittle.common.time_limit import TimeLimit, limited
 
+    limit: TimeLimit | None = TimeLimit.after(COMPUTING * budget, WALL * budget)
     earlier = None if since is None else earlier_audit(since)
     options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": _remedies(remedy)}
+    options["speed"] = speed
     with watching("audit") as watch, crew_for(keep, engine, jobs) as crew:
         subjects = list(_subjects((model, other), data, seed))
         if plan:
@@ -143,7 +155,11 @@ def run(
         judged = fail_below is None or judge == "attacked" or all(certifiable(each.network) for each in subjects)
         require(judged, "this network cannot be certified here; use --judge attacked")
         options |= {"start": None if init is None else init.load(), "crew": crew or alone, "watch": watch}
-        audits = tuple(audit(each.network, each.data, rng=each.rng, **options) for each in subjects)
+        audits: tuple[Audit, ...] = ()
+        for each in subjects:
+            with limited(limit):
+                audits += (audit(each.network, each.data, rng=each.rng, **options),)
+            limit = None  # reading the files counts for the first one
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
     outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)

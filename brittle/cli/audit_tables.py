@@ -43,7 +43,7 @@ def audit_table(found: "Audit", change: "Change | None" = None) -> "Group":
         parts.append(", ".join(f"{count} {word}" for word, count in proved.counts.items()))
     parts += _treatments(found) if found.remedies else []
     if found.partial:
-        parts.append(f"not reproducible at this budget: the clock cut short {', '.join(found.partial)}")
+        parts.append(f"not reproducible at this budget: time limit reached during: {', '.join(found.partial)}")
     return Group(*parts) if change is None else Group(*parts, "", *change_parts(change, "before", "now"))
 
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, fx, nn
 
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
+from brittle.common.time_limit import check_time
 from brittle.networks.base import WORKING_BYTES, Network, joined
 from brittle.networks.rows import Rows, are_probabilities, logits_of
 
@@ -42,6 +44,7 @@ class Adapter(Network):
     inner: nn.Module
     shape: tuple[int, ...] = ()
     outputs: int = field(init=False)  # 1, or C
+    batch: int = field(default=ROWS_AT_ONCE, kw_only=True)  # rows of a pass, at most
     probabilities: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -121,7 +124,17 @@ class Adapter(Network):
     def _rows_at_once(self) -> int:
         """Fewer where the module says that a row takes much memory."""
         row_bytes = max(1, getattr(self.inner, "row_bytes", 1))
-        return max(1, min(ROWS_AT_ONCE, WORKING_BYTES // row_bytes))
+        return max(1, min(self.batch, WORKING_BYTES // row_bytes))
+
+    @cached_property
+    def products(self) -> int:
+        return super().products
+
+    def in_batches(self, rows: int) -> "Adapter":
+        """The same network with so many rows in a pass, at most."""
+        smaller = copy.copy(self)
+        object.__setattr__(smaller, "batch", rows)
+        return smaller
 
     def logits(self, X: Tensor) -> Tensor:
         if not len(X):  # many modules fail on no rows
@@ -135,6 +148,7 @@ class Adapter(Network):
         return joined((self._gradients(rows, each) for rows, each in pairs), len(X))
 
     def _raw(self, X: Tensor) -> Tensor:
+        check_time()
         values: Tensor = self.inner(X.to(self.dtype).to(self._device).reshape(len(X), *self.shape))
         return values.to(X.device)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.common.errors import InputError, require
+from brittle.common.time_limit import check_time
 
 LARGEST_MATRIX = 2**27  # entries of one layer's matrix, 1 GB in float64
 
@@ -141,12 +142,15 @@ class Dense(Affine):
         return Dense(weight, bias)
 
     def apply(self, X: Tensor) -> Tensor:
+        check_time()
         return torch.addmm(self.bias, X, self.weight.T)
 
     def linear(self, X: Tensor) -> Tensor:
+        check_time()
         return X @ self.weight.T
 
     def transpose(self, Z: Tensor) -> Tensor:
+        check_time()
         return Z @ self.weight
 
     @property
@@ -253,12 +257,14 @@ class Convolution(Affine):
         return self._convolved(X, None)
 
     def _convolved(self, X: Tensor, bias: Tensor | None) -> Tensor:
+        check_time()
         images = X.reshape(len(X), *self.image)
         options = (self.stride, self.padding, self.dilation, self.groups)
         return functional.conv2d(images, self.kernel, bias, *options).flatten(1)
 
     def transpose(self, Z: Tensor) -> Tensor:
         """The rows and columns that no stride reaches get zeros."""
+        check_time()
         images = Z.reshape(len(Z), *self.result)
         reached = [
             (size - 1) * stride + dilation * (kernel - 1) + 1 - 2 * padding

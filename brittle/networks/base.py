@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
+from brittle.common.time_limit import check_time, limited
 
 WORKING_BYTES = 16 * 2**20  # larger pieces of memory go back to the kernel after every use, and it clears them anew
 UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was added up
@@ -62,7 +63,7 @@ class Network(ABC):
         """How many products of two numbers a pass of one example adds up, as PyTorch counts them."""
         from torch.utils.flop_counter import FlopCounterMode  # loads PyTorch's compiler, which takes seconds
 
-        with FlopCounterMode(display=False) as counter, torch.no_grad():
+        with FlopCounterMode(display=False) as counter, torch.no_grad(), limited(None):
             self.logits(torch.zeros(1, self.dim, dtype=self.dtype))
         return int(counter.get_total_flops()) // 2
 
@@ -106,6 +107,7 @@ class Network(ABC):
     def margins(self, X: Tensor, y: Tensor) -> Tensor:
         """y N(x), or the logit of the label minus the largest other one; positive where the label is right."""
         self.check(X, y)
+        check_time()
         logits = self.logits(X)
         if self.classes == 1:
             return y.to(logits) * logits
@@ -115,6 +117,7 @@ class Network(ABC):
     def margin_gradients(self, X: Tensor, y: Tensor) -> Tensor:
         """Gradient of the margin in x at every row: (n, dim)."""
         self.check(X, y)
+        check_time()
         return self.logit_gradients(X, self.margin_weights(X, y))
 
     def margin_weights(self, X: Tensor, y: Tensor) -> Tensor:

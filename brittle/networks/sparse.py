@@ -11,6 +11,7 @@ from scipy import sparse
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
+from brittle.common.time_limit import check_time
 from brittle.networks.affine import Affine
 
 
@@ -87,6 +88,7 @@ class Sparse(Affine):
         return self._forward.T.tocsr()
 
     def linear(self, X: Tensor) -> Tensor:
+        check_time()
         product: Tensor = _Product.apply(X, self._forward, self._backward)  # type: ignore[no-untyped-call]
         return product
 
@@ -94,6 +96,7 @@ class Sparse(Affine):
         return self.linear(X) + self.bias
 
     def transpose(self, Z: Tensor) -> Tensor:
+        check_time()
         product: Tensor = _Product.apply(Z, self._backward, self._forward)  # type: ignore[no-untyped-call]
         return product
 

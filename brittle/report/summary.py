@@ -29,7 +29,7 @@ def summary(audit: Audit, title: str, failure: str | None, change: Change | None
     if change is not None and change.sentence:
         lines += ["", change.sentence]
     if not audit.reproducible:
-        lines += ["", f"Not reproducible at this budget: the clock cut short {', '.join(audit.partial)}."]
+        lines += ["", f"Not reproducible at this budget. Time limit reached during: {', '.join(audit.partial)}."]
     return "\n".join([*lines, "", ""])
 
 

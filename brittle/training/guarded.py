@@ -19,6 +19,7 @@ from torch.func import functional_call
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_between, require_positive, required
 from brittle.common.parts import option
+from brittle.common.time_limit import check_time
 from brittle.networks.base import Network
 from brittle.settings.base import Data
 from brittle.training.base import Regime
@@ -107,6 +108,7 @@ class GuardedObjective(ModuleObjective):
 
     def logits_at(self, theta: Tensor, points: Tensor) -> Tensor:
         """At any points, (n,) or (n, C)."""
+        check_time()
         logits: Tensor = functional_call(self.module, self.parameters(theta), (points,))
         return logits
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from brittle.common.errors import require
+from brittle.common.time_limit import check_time
 from brittle.networks.base import Network
 from brittle.networks.deep import as_layered
 from brittle.networks.two_layer import TwoLayer
@@ -61,6 +62,7 @@ class Objective(ABC):
         margins = torch.empty(count, dtype=theta.dtype)
         top, log_sum = -math.inf, -math.inf
         for first in range(0, count, self.chunk):
+            check_time()
             rows = slice(first, min(first + self.chunk, count))
             q, soft, add = self.forward(theta, rows if index is None else index[rows])
             margins[rows] = q
@@ -222,6 +224,7 @@ class ModuleObjective(Objective):
         return span.joined(whole, before, after)
 
     def forward(self, theta: Tensor, rows: slice | Tensor) -> Forward:
+        check_time()
         theta = theta.detach().requires_grad_(torch.is_grad_enabled())
         logits = functional_call(self.module, self.parameters(theta), (self.X[rows],))
         q, soft = margins_of(logits, self.y[rows])

@@ -2,11 +2,12 @@
 
 import pytest
 
-from brittle.auditing import budget
+from brittle.auditing import run
 
 
 @pytest.fixture(autouse=True, scope="module")
 def no_hard_stop():
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(budget, "LATEST", 1e3)
+        for limit in ("COMPUTING", "WALL"):
+            patched.setattr(run, limit, 1e3)
         yield

@@ -204,8 +204,8 @@ def test_remedies_that_the_budget_does_not_pay_for_are_counted(trained):
     assert (done.applied, done.unaffordable) == (True, False)
     said = "For 1 of the 2 remedies this budget is too small: what they would do is not known."
     assert not_afforded(found.remedies) == said
-    assert said in written(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], partial=False)
-    assert not_afforded((dear,)) in written(found.vulnerability, None, (dear,), [], partial=False)
+    assert said in written(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], cut=[])
+    assert not_afforded((dear,)) in written(found.vulnerability, None, (dear,), [], cut=[])
     assert not_afforded((done,)) == ""
 
 

@@ -3,13 +3,12 @@
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing import budget as budgets
+from brittle.auditing import run as runs
 from brittle.auditing import vulnerability
 from brittle.auditing.budget import Budget, Deadline
 from brittle.auditing.costs import Costs, largest, operations, spectrum
@@ -18,6 +17,7 @@ from brittle.auditing.plan import Plan
 from brittle.auditing.proofs import Subject, certify
 from brittle.auditing.trained_on import AdversarialTraining
 from brittle.common.errors import InputError
+from brittle.common.time_limit import TimeLimit
 from brittle.experiments.pieces import Crew
 from brittle.experiments.sweep import Engine, Local
 from brittle.networks import Convolution, Deep, Dense, Network, PyTorch
@@ -107,7 +107,7 @@ def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
 
 
 def test_the_hard_stop_is_admitted(subject, monkeypatch):
-    monkeypatch.setattr(budgets, "LATEST", 1e-9)
+    monkeypatch.setattr(runs, "COMPUTING", 1e-9)
     found = bt.audit(*subject, budget=1.0, examples=60, remedies=("remove-off-subspace",))
     assert not found.reproducible
     assert {"theorems", "remedy remove-off-subspace", "certificates"} <= set(found.partial)
@@ -124,14 +124,15 @@ def test_what_a_job_leaves_stays_for_others():
     assert (job.left, whole.left) == (2.5, 8.5)
     assert job.steps(0.5) == 5
     assert whole.grant(100.0).seconds == 8.5
-    assert job.deadline == whole.deadline
+    assert job.limit == whole.limit
     with pytest.raises(InputError, match="larger budget"):
         job.stops(3.0)
     steps, deadline = job.stops(0.5)
     assert steps.value == 5
-    assert str(deadline) == "the hard stop"
+    assert str(deadline) == "the time limit"
     assert not deadline.reached(None, ())
-    assert Deadline(time.process_time() - 1).reached(None, ())
+    assert Deadline(TimeLimit.after(-1, 10)).reached(None, ())
+    assert Deadline(TimeLimit.after(10, -1)).reached(None, ())
 
 
 def test_the_plan_depends_on_sizes_alone(subject):

@@ -66,7 +66,7 @@ def test_without_held_out_examples_the_training_examples_judge(subject):
     assert (treatment.applied, treatment.judged_on) == (True, "training")
     assert treatment.accuracy_after == treatment.network.accuracy(data.X, data.y)
     better = replace(treatment, radius_after=2 * treatment.radius_before, proved_after=None)
-    assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], partial=False)
+    assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], cut=[])
 
 
 class Fixed(nn.Module):

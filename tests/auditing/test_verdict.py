@@ -11,7 +11,7 @@ from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
 from brittle.auditing.sample import median, median_interval
-from brittle.auditing.verdict import _how_far, off_subspace_cost, weaknesses, written
+from brittle.auditing.verdict import _how_far, off_subspace_cost, weak_bound, weaknesses, written
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 from brittle.geometry import nearest_rivals
 from brittle.networks import TwoLayer
@@ -57,8 +57,8 @@ def test_nothing_is_concluded_from_a_part_of_the_examples():
 
 
 def test_a_verdict_that_the_clock_cut_short_says_so():
-    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), None, (), [], partial=True)
-    assert "reproducible" not in written(weak(radii(1, 2, 3)), None, (), [], partial=False)
+    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), None, (), [], cut=["certificates"])
+    assert "reproducible" not in written(weak(radii(1, 2, 3)), None, (), [], cut=[])
 
 
 def test_the_median_is_the_lower_middle():
@@ -129,10 +129,10 @@ def test_where_little_is_left_one_direction_is_no_cause():
     assert len(causes(aligned, rich, share=0.7)) == 1
     assert causes(aligned, rich, share=0.85) == []
     subject = weak(radii(1, 2, 3), radii(1, 2, 3))
-    assert "allow, half" in written(subject, allowed(0.85), (), [], partial=False)
-    assert "Little is left to gain." in written(subject, allowed(0.85), (), [], partial=False)
-    assert "Little is left" not in written(subject, allowed(0.7), (), [], partial=False)
-    assert "110% of half the distance" in written(subject, allowed(1.1), (), [], partial=False)
+    assert "allow, half" in written(subject, allowed(0.85), (), [], cut=[])
+    assert "Little is left to gain." in written(subject, allowed(0.85), (), [], cut=[])
+    assert "Little is left" not in written(subject, allowed(0.7), (), [], cut=[])
+    assert "110% of half the distance" in written(subject, allowed(1.1), (), [], cut=[])
 
 
 def test_evidence_of_an_example_by_hand():
@@ -150,7 +150,7 @@ def test_evidence_of_an_example_by_hand():
     subject = replace(subject, perturbations=flips)
     distances, rivals = nearest_rivals(X, y)
     bound = SimpleNamespace(rivals=rivals)
-    found = evidence(line, data, data, subject, bound, 20)
+    found = evidence(line.margins(X, y), data, data, subject, bound, 20)
     assert (found.doubtful.tolist(), found.doubtful_share, found.unsettled) == ([4], 0.05, 0.05)
     clean = torch.cat([100 - torch.arange(10.0)[torch.arange(10) != 4], 91 + torch.arange(10.0)]).double()
     assert found.allowed_gain == pytest.approx(float(clean.median() / distances.median()))
@@ -159,11 +159,23 @@ def test_evidence_of_an_example_by_hand():
     assert found.one_direction == pytest.approx(subject.free.median / 60)
     ways = (X[rivals] - X)[:, 0].sign() * flips[:, 0].sign()
     assert found.toward_rivals == pytest.approx(float(ways[ways != 0].mean()))
-    alone = evidence(line, data.take(torch.arange(1)), data, subject, None, 20)
+    alone = evidence(line.margins(X[:1], y[:1]), data.take(torch.arange(1)), data, subject, None, 20)
     assert (alone.doubtful_share, alone.allowed_gain, alone.toward_rivals) == (0, None, None)
 
 
 def test_a_network_that_is_wrong_is_called_wrong():
     """No share of a norm, no proof of a radius of 0, no cause and no factor."""
-    told = written(weak(radii(0, 0, 0, 2)), allowed(0.0), (), [], partial=False)
+    told = written(weak(radii(0, 0, 0, 2)), allowed(0.0), (), [], cut=[])
     assert told == "The network is wrong on 3 of the 4 training examples that were audited."
+
+
+@pytest.mark.parametrize(("proved", "said"), [(0.1, True), (0.3, False), (0.0, True)])
+def test_a_bound_that_is_far_below_the_attack_is_said_to_be_too_weak(proved, said):
+    lower = tensor(proved, proved, proved)
+    interval, flips = median_interval(lower), torch.zeros(3, 2)
+    status = ("proved",) * 3
+    some = Certified(torch.arange(3), lower, lower, status, "dual", proved, 1.0, interval, partial=False, flips=flips)
+    subject = weak(radii(2, 2, 2), certified=some)
+    assert ("The bound is too weak for this network: it proves 0.05 " in weak_bound(subject)) == (proved == 0.1)
+    assert bool(weak_bound(subject)) == said
+    assert weak_bound(weak(radii(2, 2, 2))) == ""

@@ -29,6 +29,7 @@ from brittle.certificates.dual_bound import TINY
 from brittle.certificates.example import Enclosure, Example
 from brittle.certificates.layers import DeepMargins
 from brittle.certificates.rounding import ROUNDOFF
+from brittle.common.time_limit import TimeLimitReached
 
 SHARED = 4  # iterations before the margin comes in, for all rivals
 PRECISION = 1e-4  # of F, where the iterations end at the latest
@@ -76,8 +77,15 @@ class Tree:
             if neuron is None:
                 closed = min(closed, max(node.floor, leaf_floor(node.solved.problem)))
                 continue
-            for sign in (ON, OFF):
-                child, enclosure = self._child(node, neuron, sign, enclosure)
+            try:
+                children = []
+                for sign in (ON, OFF):
+                    child, enclosure = self._child(node, neuron, sign, enclosure)
+                    children.append(child)
+            except TimeLimitReached:
+                heapq.heappush(open_, (node.floor, next(order), node))
+                break
+            for child in children:
                 if child.solved.ending is not Ending.CLOSED:
                     heapq.heappush(open_, (child.floor, next(order), child))
         return enclosure.proven(self.radius_of(min(closed, open_[0][0] if open_ else np.inf), enclosure))

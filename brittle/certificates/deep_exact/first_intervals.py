@@ -22,6 +22,7 @@ from brittle.certificates.deep_exact.ball import Ball
 from brittle.certificates.linear_floors import LOST, Floors, steeper_half
 from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.certificates.scales import Array
+from brittle.common.time_limit import check_time
 
 STEPS = 30  # of ascent in the slopes
 FULL = 0.96  # the largest eigenvalue of Σ κ w wᵀ
@@ -138,6 +139,7 @@ class _SharedDual:
         here = ahead = best = self.start()
         value, momentum = np.full(len(here), -np.inf), 1.0
         for _ in range(STEPS):
+            check_time()
             terms, z = self.terms(ahead)
             bent = ahead @ spread
             height = terms.sum(1) - (pull * ahead).sum(1) - 0.5 * (bent * ahead).sum(1)

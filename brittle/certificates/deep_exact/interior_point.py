@@ -18,6 +18,7 @@ from brittle.certificates.deep_exact.judge import examine
 from brittle.certificates.deep_exact.newton import Iterate, Linearised, advance, bordered, linearise, unrounded, with_t
 from brittle.certificates.deep_exact.problem import FREE, Branch, Problem, Root, Signs, carried
 from brittle.certificates.scales import Array
+from brittle.common.time_limit import check_time
 
 Observe = Callable[[Branch, Problem, Array], None]  # sees the multipliers that the judge is asked about
 
@@ -114,6 +115,7 @@ def with_margin(shared: Problem, problem: Problem, iterate: Iterate, margin: flo
 def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
     """Some iterations without the judge: a start that several margins share."""
     for _ in range(steps):
+        check_time()
         here = linearise(problem, iterate.y)
         moved = None if here is None else advance(problem, iterate, here)
         if moved is None:
@@ -139,6 +141,7 @@ def maximise(
     problem = Problem.of(root, branch, rival)
     quiet, done, ending, here = 0, 0, Ending.OPEN, None
     while done < MOST:
+        check_time()
         verdict = examine(problem, iterate.y, target.reach)
         observe(branch, problem, iterate.y)
         floor = max(floor, verdict.floor)
