@@ -14,6 +14,7 @@ from brittle.common.errors import require
 from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
+from brittle.common.threads import one_thread_unless_chosen
 from brittle.common.time_limit import limited
 from brittle.geometry import unit_rows
 from brittle.networks import Layered, Network
@@ -185,7 +186,7 @@ class Attack(ABC, Generic[Outcome]):
         known.check(data.X, data.y)
         _check_bounds(bounds, data.X)
         target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
-        with torch.no_grad():
+        with torch.no_grad(), one_thread_unless_chosen():
             return self._in_parts(target, vectors)
 
     def _in_parts(self, target: Target, vectors: bool) -> Outcome:

@@ -21,7 +21,7 @@ from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
-from brittle.common.threads import one_blas_thread
+from brittle.common.threads import one_blas_thread, one_thread_unless_chosen
 from brittle.common.time_limit import TimeLimitReached, check_time, limited
 from brittle.networks import Network
 from brittle.settings import Data
@@ -111,9 +111,23 @@ class Certificate(ABC):
         the lower bounds hold in the box too; `cap` is the radius beyond which nobody asks, by default 100 times the
         longest example.
 
-        Where a time limit (`brittle.common.time_limit`) is reached on the way, the bounds are those of the first
-        examples, as many as were finished; TimeLimitReached where not one was.
+        PyTorch uses one thread, unless OMP_NUM_THREADS or `torch.set_num_threads` say otherwise. Where a time limit
+        (`brittle.common.time_limit`) is reached on the way, the bounds are those of the first examples, as many as were
+        finished; TimeLimitReached where not one was.
         """
+        with one_thread_unless_chosen():
+            return self._bound(network, data, attack or MinimumNorm(), bounds, cap, rng, watch)
+
+    def _bound(
+        self,
+        network: Model,
+        data: Holder,
+        attack: Attack[Any],
+        bounds: Box | None,
+        cap: float | None,
+        rng: torch.Generator | None,
+        watch: Watch,
+    ) -> Bounds:
         known, data = subject(network, data)
         double = _double(known)
         double.check(data.X, data.y)
@@ -122,7 +136,7 @@ class Certificate(ABC):
         cap = default_cap(data) if cap is None else cap
         require_positive("cap", cap)
         started = time.perf_counter()
-        flips = (attack or MinimumNorm()).run(double, data, bounds=bounds, rng=rng).perturbations
+        flips = attack.run(double, data, bounds=bounds, rng=rng).perturbations
         share = (time.perf_counter() - started) / len(data)
         with limited(None):
             examples = _examples(double, data, bounds)

@@ -1,7 +1,10 @@
 """Threads: PyTorch has its own, and NumPy's and SciPy's linear algebra others that it does not know of."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+
+VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @contextmanager
@@ -21,6 +24,24 @@ def one_torch_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def threads_are_chosen() -> bool:
+    """Whether somebody said how many threads PyTorch is to use: in the environment, or by `torch.set_num_threads`.
+
+    A number that is also what PyTorch chooses by itself cannot be told from it.
+    """
+    import torch
+
+    cores = os.cpu_count() or 1
+    return any(name in os.environ for name in VARIABLES) or torch.get_num_threads() not in {cores, cores // 2, 1}
+
+
+@contextmanager
+def one_thread_unless_chosen() -> Iterator[None]:
+    """For many small computations: beside other work, threads that wait for each other take many times as long."""
+    with nullcontext() if threads_are_chosen() else one_torch_thread():
+        yield
 
 
 @contextmanager
