@@ -22,7 +22,8 @@ from torch import Tensor, nn
 
 import brittle as bt
 from benchmarks.networks import Residual, architectures
-from brittle.auditing import Audit, run
+from brittle.auditing import Audit
+from brittle.auditing import budget as budgets
 from brittle.settings import Data, Digits, Mnist
 
 TRAINED, HELD_OUT, STEPS, BATCH, RATE = 2000, 500, 150, 64, 2e-3
@@ -261,7 +262,7 @@ def main() -> None:
     parser.add_argument("--one", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.patient:
-        run.WALL = 1e3
+        budgets.WALL = 1e3
     if arguments.one:
         print(row(arguments.one, arguments.budget))
         return

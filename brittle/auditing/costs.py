@@ -28,7 +28,7 @@ RATE = 2e10  # floating-point operations per second in products of matrices
 CALL = 1e-3  # a pass through a network, however small
 SINGULAR = 1.5e-9  # of the larger side times the square of the smaller, for singular values and vectors
 BYTES = 5e8  # read and hashed per second
-ATTACK_PASSES, BLACK_BOX_PASSES, RAY_PASSES, DUAL_PASSES = 600, 4000, 300, 800  # gradients that these take at least
+BLACK_BOX_PASSES, RAY_PASSES = 4000, 300  # gradients that an attack on a black box and an exact search take at least
 
 _speed: ContextVar[float] = ContextVar("speed", default=1.0)
 
@@ -74,9 +74,7 @@ class Costs:
             return 0.004 + 1.5e-8 * self.operations + 5e-9 * projected
         hidden = max(1, len(self.widths))
         counted = 0.006 * hidden + 2e-5 * sum(self.widths) + 4e-8 * self.operations + 1e-8 * projected
-        if self.widths:
-            return max(counted, self._passes(ATTACK_PASSES))
-        return max(self.speed * counted, self._passes(BLACK_BOX_PASSES))
+        return max(self.speed * counted, 0.0 if self.widths else self._passes(BLACK_BOX_PASSES))
 
     def ray(self) -> float:
         """An exact search along one direction, for one example."""
@@ -91,7 +89,7 @@ class Costs:
             pairs = self.widths[0] ** 2
             return 2 * pairs * self.columns / RATE + self.rivals * (0.03 + 6e-10 * pairs * min(self.columns, 333))
         counted = 0.012 * len(self.widths) + 4e-5 * sum(self.widths) + 2.5e-7 * self.operations
-        return max(counted, self._passes(DUAL_PASSES))
+        return self.speed * counted
 
     def preparing(self) -> float:
         """What the dual bound needs before the first example: a Cholesky factor for the norm of every layer."""

@@ -13,6 +13,7 @@ from brittle.auditing.remedy import Made, judged_accuracy
 from brittle.auditing.sample import median, tenth
 from brittle.auditing.vulnerability import smallest
 from brittle.common.result import Result
+from brittle.common.time_limit import TimeLimitReached
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -67,7 +68,7 @@ class Ends:
 
 
 def curve(made: Made, ends: Ends, data: Data, audited: Data, rng: Generator, budget: Budget) -> Curve | None:
-    """None without a way, and where the budget affords too few examples."""
+    """None without a way, where the budget affords too few examples, and where its time is up."""
     kept = [point for point in made.way if point.kept]
     if not kept:
         return None
@@ -78,11 +79,14 @@ def curve(made: Made, ends: Ends, data: Data, audited: Data, rng: Generator, bud
     some = audited.take(torch.arange(count))
     before, after = (_point(norms[:count], each) for norms, each in zip(ends.norms, ends.accuracies, strict=True))
     points = [CurvePoint("before", None, *before)]
-    for place in made.way:
-        norms = _norms(place.network, some, rng, budget)
-        if norms is None:
-            return None
-        points.append(CurvePoint("way", place.kappa, *_point(norms, judged_accuracy(place.network, data))))
+    try:
+        for place in made.way:
+            norms = _norms(place.network, some, rng, budget)
+            if norms is None:
+                return None
+            points.append(CurvePoint("way", place.kappa, *_point(norms, judged_accuracy(place.network, data))))
+    except TimeLimitReached:
+        return None
     return Curve(count, kept[0].kappa, (*points, CurvePoint("after", kept[0].kappa, *after)))
 
 

@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, network_for, subject
 from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
-from brittle.auditing.budget import COMPUTING, WALL, Budget
+from brittle.auditing.budget import Budget
 from brittle.auditing.costs import at_speed, chosen_speed, judging_work, rows_at_once
 from brittle.auditing.evidence import Evidence, evidence
 from brittle.auditing.explanation import explain
@@ -31,7 +31,7 @@ from brittle.auditing.vulnerability import Vulnerability, attacked
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
-from brittle.common.time_limit import TimeLimit, limited, limited_to
+from brittle.common.time_limit import limited, limited_to
 from brittle.networks import Adapter, Network, as_layered
 from brittle.settings import Data
 from brittle.settings.arrays import Labels
@@ -76,18 +76,17 @@ def audit(
         >>> round(found.vulnerability.free.median, 3), round(found.vulnerability.certified.median_lower, 3)
         (1.0, 1.0)
     """
-    require_positive("budget", budget)
-    limit = TimeLimit.after(COMPUTING * budget, WALL * budget)
+    whole = Budget(budget, crew=crew)  # its time runs from here on
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
         network, data, chosen = _checked(model, X, y, start, remedies)
         factor = chosen_speed(network, data, speed)
-        with at_speed(factor), limited(limit):
+        with at_speed(factor), limited(whole.until):
             plan = _planned(network, data, budget, examples, test, len(chosen))
             rng = rng if rng is not None else torch.Generator().manual_seed(0)
             if isinstance(network, Adapter):
                 network = network.in_batches(rows_at_once(network))
             examined = _Examined(network, data, test, frozen(model))
-            return _Auditor(examined, plan, rng, Budget(budget, limit, crew=crew), watch, factor).run(chosen)
+            return _Auditor(examined, plan, rng, whole, watch, factor).run(chosen)
 
 
 def planned(

@@ -21,7 +21,7 @@ from brittle.auditing.ties import tied
 from brittle.auditing.vulnerability import Radii, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
-from brittle.common.time_limit import TimeLimitReached
+from brittle.common.time_limit import TimeLimitReached, limited
 from brittle.networks import Network
 from brittle.settings import Data
 
@@ -212,6 +212,8 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         budget.charge(judging_work(made.network, len(_judges(patient.data))))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
+        with limited(None):  # two passes, of something that is finished
+            changed = _changed(patient.network, made.network, given.data)
         way = curve(made, _ends(known, before, radii), patient.data, before.audited, rng, budget)
     except (InputError, TimeLimitReached) as error:
         dear = isinstance(error, Unaffordable | TimeLimitReached)
@@ -226,7 +228,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         strict_after=strict,
         tenth_after=tenth(radii.norms),
         share_after=None if before.limits is None else share_of(radii.norms, before.limits),
-        predictions_changed=_changed(patient.network, made.network, given.data),
+        predictions_changed=changed,
         projected=made.projected,
         curve=way,
         seconds=time.perf_counter() - begun,

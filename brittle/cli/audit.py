@@ -139,11 +139,11 @@ def run(
     require_positive("--budget", budget)
     _refuse(model, data, remedy, other, since)
     from brittle.auditing import audit, certifiable, planned
-    from brittle.auditing.budget import COMPUTING, WALL
+    from brittle.auditing.budget import Budget
     from brittle.auditing.pieces import alone
     from brittle.common.time_limit import TimeLimit, limited
 
-    limit: TimeLimit | None = TimeLimit.after(COMPUTING * budget, WALL * budget)
+    limit: TimeLimit | None = Budget(budget).until
     earlier = None if since is None else earlier_audit(since)
     options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": _remedies(remedy)}
     options["speed"] = speed

@@ -1,5 +1,7 @@
 """What an audit counts as work, with the constants written again by hand: they are part of what a budget means."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -25,7 +27,10 @@ def test_the_costs_of_the_parts_are_those_of_the_definition():
         (ONE_HIDDEN.attack(), 0.006 + 1e-3 + 0.04),
         (DEEP.attack(), 0.012 + 1.6e-3 + 0.04),
         (DEEP.attack(20), 0.012 + 1.6e-3 + 0.04 + 8e-5),
-        (UNKNOWN.attack(), 0.006 + 0.04),
+        (UNKNOWN.attack(), 4000 * 3e6 / 2e10),
+        (replace(UNKNOWN, speed=8.0).attack(), 8 * 4000 * 3e6 / 2e10),
+        (replace(DEEP, speed=8.0).attack(), 8 * (0.012 + 1.6e-3 + 0.04)),
+        (replace(DEEP, speed=8.0).gradient(10), 8 * (0.001 + 3e7 / 2e10)),
         (DEEP.dual(), 0.024 + 3.2e-3 + 0.25),
         (DEEP.branch(), 0.03 + 2.5e-5 * 130**2),
         (Costs(1e6, 9000, (4000, 2000), 9, two_layer=False).branch(), 0.03 + 1e-8 * 10_000**3),

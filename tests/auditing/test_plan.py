@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing import run as runs
+from brittle.auditing import budget as budgets
 from brittle.auditing import vulnerability
 from brittle.auditing.budget import Budget, Deadline
 from brittle.auditing.costs import Costs, largest, operations, spectrum
@@ -107,7 +107,7 @@ def test_a_larger_budget_refines_the_advice_and_does_not_reverse_it(subject):
 
 
 def test_the_hard_stop_is_admitted(subject, monkeypatch):
-    monkeypatch.setattr(runs, "COMPUTING", 1e-9)
+    monkeypatch.setattr(budgets, "COMPUTING", 1e-9)
     found = bt.audit(*subject, budget=1.0, examples=60, remedies=("remove-off-subspace",))
     assert not found.reproducible
     assert {"theorems", "remedy remove-off-subspace", "certificates"} <= set(found.partial)
