@@ -19,7 +19,7 @@ from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
 class Clusters(Setting):
     """x = μ_q + σξ with ‖μ_q‖ = √d, q uniform, ξ ~ N(0, I), and the label of the cluster.
 
-    The means are orthogonal, or uniform on the sphere where `random_means`; `balance` is the share of the clusters
+    The means are orthogonal, at one angle of the given `cosine`, or uniform on the sphere where `random_means`; `balance` is the share of the clusters
     that carry the rarer label, -1, as nearly as their number allows and at least one.
 
     Examples:
@@ -46,8 +46,18 @@ class Clusters(Setting):
         metadata=option("Means uniform on the sphere, or orthogonal.", "--random-means/--orthogonal-means"),
     )
 
+    cosine: float = field(
+        default=0.0,
+        metadata=option(
+            "Cosine of the angle between any two means.", check=partial(require_between, low=0, high=0.999)
+        ),
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
+        require(
+            not (self.random_means and self.cosine), f"cosine is {self.cosine}; the angles of random means are random"
+        )
         fits = self.random_means or self.clusters <= self.dim
         require(fits, f"clusters is {self.clusters}; at most {self.dim} means are orthogonal in R^{self.dim}")
 
@@ -78,15 +88,15 @@ class Clusters(Setting):
         length: float = self.dim**0.5
         if self.random_means:
             return to_norm(gaussians(self.clusters, self.dim, rng, in_span=in_span), length)
-        if in_span:
-            return torch.eye(self.clusters, dtype=torch.float64) * length
-        return orthonormal(self.dim, self.clusters, rng).T * length
+        gram = torch.full((self.clusters, self.clusters), self.cosine, dtype=torch.float64).fill_diagonal_(1.0)
+        factor: Tensor = torch.linalg.cholesky(gram) * length
+        return factor if in_span else factor @ orthonormal(self.dim, self.clusters, rng).T
 
     def _data(self, X: Tensor, cluster: Tensor, means: Tensor, examples: int) -> Data:
         y, held = self.mean_labels[cluster], len(X) > examples
         truth = Truth(
             dim=self.dim,
-            coherence=largest_product(means) if self.random_means else 0.0,
+            coherence=largest_product(means) if self.random_means else self.cosine * self.dim,
             means=means,
             mean_labels=self.mean_labels,
             cluster=cluster[:examples],

@@ -106,6 +106,8 @@ BAD_PARAMETERS = [
     (lambda: Clusters(10, noise=float("nan")), "noise is nan"),
     (lambda: Clusters(10, noise=float("inf")), "noise is inf"),
     (lambda: Clusters(10, balance=0.6), "balance is 0.6"),
+    (lambda: Clusters(10, cosine=1.0), "cosine is 1.0"),
+    (lambda: Clusters(10, cosine=0.1, random_means=True), "cosine is 0.1; the angles of random means are random"),
     (lambda: Subspace(5, 5), "codimension is 5; it must be below the dimension 5"),
     (lambda: Subspace(5, -1), "codimension is -1"),
 ]
@@ -243,3 +245,11 @@ def test_a_summary_counts_and_measures(rng):
     assert seen["test_examples"] == 2
     assert seen["smallest_norm"] == pytest.approx(2)
     assert seen["truth"] == {"dim": 4, "radius": 2.0}
+
+
+@pytest.mark.parametrize("in_span", [True, False])
+def test_means_have_the_angles_that_were_asked_for(in_span, rng):
+    data = Clusters(30, clusters=4, cosine=0.3).sample(5, rng, in_span=in_span)
+    wanted = 30 * (0.3 + 0.7 * torch.eye(4, dtype=torch.float64))
+    assert torch.allclose(data.truth.means @ data.truth.means.T, wanted, rtol=1e-12)
+    assert data.truth.coherence == pytest.approx(9)

@@ -47,6 +47,7 @@ def test_the_truth_holds_in_the_span(setting, rng):
         Sphere(10**9),
         Clusters(10**9, clusters=4),
         Clusters(10**9, clusters=4, random_means=True),
+        Clusters(10**9, clusters=4, cosine=0.2),
         Subspace(10**9, codimension=10**8),
         Subspace(10**9, codimension=10**8, inner=Clusters(9 * 10**8)),
     ],

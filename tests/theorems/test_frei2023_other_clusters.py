@@ -90,6 +90,6 @@ def test_a_network_that_knows_the_cluster_breaks_the_promise():
     instance = drawn(theorem)
     means = instance.data.truth.means
     positive = (instance.two_layer.v > 0).double()[:, None]
-    knowing = replace(instance.two_layer, W=instance.two_layer.W + positive * means[0] / theorem.dim)
+    knowing = replace(instance.two_layer, W=instance.two_layer.W + 3 * positive * means[0] / theorem.dim)
     found = check_instance(theorem, replace(instance, network=knowing))
     assert found.verdict is Outcome.VIOLATED

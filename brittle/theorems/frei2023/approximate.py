@@ -37,6 +37,9 @@ class NearlyNotRobust(Lemma, id="frei2023/4.2-approximate"):
     note: ClassVar = "Not in the paper, which lets the flow run for ever; the derivation is in docs/approximate-kkt.md."
     properties: ClassVar[tuple[Property, ...]] = (p2, p3, p4, p5, p6)
 
+    dim: int = 570
+    noise: float = 1 / math.sqrt(570)
+    cosine: float = 0.0
     test: int = 100
     examples: int = 12
     width: int = 20
@@ -67,7 +70,7 @@ class NearlyNotRobust(Lemma, id="frei2023/4.2-approximate"):
         return _after(_best(instance), self.groups(instance))
 
     def default(self, rng: Generator) -> Instance:
-        setting = Clusters(self.dim, self.clusters, self.noise)
+        setting = Clusters(self.dim, self.clusters, self.noise, cosine=self.cosine)
         data = setting.sample(self.examples, rng, test=self.test, in_span=True)
         start = PyTorch(self.smaller).draw(data.columns, self.width, rng)
         training = Flow(until=LogLoss(self.until), loss=Exponential("sum")).train(start, data)

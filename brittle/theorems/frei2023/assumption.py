@@ -37,10 +37,10 @@ class Assumption(Theorem, id="frei2023/A2.2"):
     applies_to: ClassVar = "clusters with long, nearly orthogonal means"
     unknowns: ClassVar = ("clusters", "dim")
 
-    dim: int = 570
+    dim: int = 3_000_000
     clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
-    coherence: float = 0.0
+    noise: float = 1.0
+    coherence: float = 30_000.0
     random_means: bool = False
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
@@ -60,7 +60,8 @@ class Assumption(Theorem, id="frei2023/A2.2"):
         return Witness(measures)
 
     def default(self, rng: Generator) -> Instance:
-        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, random_means=self.random_means))
+        means = {"random_means": True} if self.random_means else {"cosine": self.coherence / self.dim}
+        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, **means))
 
     def solve_for(self, unknown: str) -> Solution:
         require_between("noise", self.noise, 0, 1)
@@ -131,15 +132,16 @@ class LinearlySeparable(FreshClaim, id="frei2023/L2.1"):
 class OrdinaryTrainingSet(LikelyClaim, id="frei2023/P1-P6"):
     """Proposition A.1. P1, P2, P3 and P6 are events; P4 and P5 follow from the first three and are checked too.
 
-    Default: `clusters` of noise `noise` in R^`dim`.
+    Default: `clusters` of noise `noise` in R^`dim`, whose means are at angles of the given `cosine`.
     """
 
     claim: ClassVar = "the training set has P1-P6 with probability ≥ 1-(3n²d^{-ln(d)/2} + n²e^{-d/16} + d^{1-ln d})"
     applies_to: ClassVar = "n ≥ k ln²d examples of clusters under Assumption 2.2"
 
-    dim: int = 570
+    dim: int = 3_000_000
     clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
+    noise: float = 1.0
+    cosine: float = 0.01
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         groups = ClusterGroups(instance.data)
@@ -164,7 +166,7 @@ class OrdinaryTrainingSet(LikelyClaim, id="frei2023/P1-P6"):
         return Failures(count_strange_sets(trials, groups, rng), 0, groups.constants.unlikely)
 
     def default(self, rng: Generator) -> Instance:
-        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng))
+        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, cosine=self.cosine))
 
 
 def _measured(instance: Instance) -> list[Comparison]:

@@ -1,6 +1,5 @@
 """What several statements of frei2023 share: two clusters as default, and a promise about every fresh example."""
 
-import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,21 +19,23 @@ from brittle.theorems.kkt_proof import AboutData
 class ClusterClaim(AboutData):
     """A statement about data under Assumption 2.2.
 
-    The default instance has `clusters` of noise `noise` in R^`dim`, with `test` fresh examples and no network.
+    The default instance has `clusters` of noise `noise` in R^`dim`, whose means are at angles of the given `cosine`,
+    with `test` fresh examples and no network.
     """
 
     applies_to: ClassVar = "clusters under Assumption 2.2"
 
-    dim: int = 570
+    dim: int = 3_000_000
     clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
+    noise: float = 1.0
     test: int = 1000
+    cosine: float = 0.01
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from assumption(self.groups(instance))
 
     def default(self, rng: Generator) -> Instance:
-        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test))
+        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test, cosine=self.cosine))
 
     def groups(self, instance: Instance) -> ClusterGroups:
         """The clusters of the data."""

@@ -50,14 +50,22 @@ class Lemma(ClusterClaim):
 
 @dataclass(frozen=True)
 class KKTLemma(Lemma, AtKKTPoint):
-    """A lemma about a KKT point, which the network must be up to `kkt_tolerance`."""
+    """A lemma about a KKT point, which the network must be up to `kkt_tolerance`.
+
+    The default instance has few `examples`, so that the noise of each counts; the lemmas do not ask for more.
+    """
 
     applies_to: ClassVar = "KKT points on clusters under Assumption 2.2"
 
+    dim: int = 10**8
+    clusters: int = 4
+    cosine: float = 0.003
+    examples: int = 40
     kkt_tolerance: float = 1e-6
 
     def default(self, rng: Generator) -> Instance:
-        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
+        sizes = (self.dim, self.clusters, self.noise)
+        return cluster_instance(*sizes, rng, test=self.test, cosine=self.cosine, examples=self.examples)
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,9 @@ class OtherNoise(FreshLemma):
     properties: ClassVar = PROPERTIES
 
     dim: int = 3000
+    clusters: int = 2
     noise: float = 0.07
+    cosine: float = 0.004
     test: int = 100
 
     @abstractmethod
@@ -63,7 +65,7 @@ class OtherNoise(FreshLemma):
 
     def default(self, rng: Generator) -> Instance:
         examples = examples_needed(self.dim, self.clusters)
-        setting = Clusters(self.dim, self.clusters, noise=0.0)
+        setting = Clusters(self.dim, self.clusters, noise=0.0, cosine=self.cosine)
         data = setting.sample(examples, rng, test=self.test)
         X, X_test = (each + self.noise * self.law(len(each), rng) for each in (data.X, data.test.X))
         data = in_their_span(replace(data, X=X, X_test=X_test, truth=replace(data.truth, noise=self.noise)))
@@ -132,6 +134,7 @@ class MoreNoise(ClusterClaim, AtKKTPoint, id="frei2023/more-noise"):
 
     dim: int = 10**12
     noise: float = 3.0
+    cosine: float = 0.01
     examples: int = 40
     kkt_tolerance: float = 1e-6
 
@@ -172,7 +175,7 @@ class MoreNoise(ClusterClaim, AtKKTPoint, id="frei2023/more-noise"):
         return torch.where(own, products >= numbers.within - 1, products.abs() <= numbers.across - 1).all(1)
 
     def default(self, rng: Generator) -> Instance:
-        setting = Clusters(self.dim, self.clusters, self.noise)
+        setting = Clusters(self.dim, self.clusters, self.noise, cosine=self.cosine)
         data = setting.sample(self.examples, rng, test=self.test, in_span=True)
         return Instance(data, kkt_network(data, rng))
 
@@ -192,9 +195,10 @@ class LeftOut(ClusterClaim, AtKKTPoint, id="frei2023/tight"):
     """
 
     claim: ClassVar = "n = Ω(k) is needed: on a cluster without an example |N(x)| ≤ c'/(1-2c'), whatever its label is"
-    dim: int = 3000
+    dim: int = 60_000
     clusters: int = 4
-    noise: float = 1 / math.sqrt(3000)
+    noise: float = 0.01
+    cosine: float = 0.02
     kkt_tolerance: float = 1e-6
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
@@ -222,6 +226,6 @@ class LeftOut(ClusterClaim, AtKKTPoint, id="frei2023/tight"):
         return unseen.X[ordinary(groups, unseen) & ~torch.isin(cluster, groups.cluster)]
 
     def default(self, rng: Generator) -> Instance:
-        data = cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test)
+        data = cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test, cosine=self.cosine)
         data = data.take(required(data.truth.cluster, CLUSTERS) != 0)
         return Instance(data, kkt_network(data, rng))

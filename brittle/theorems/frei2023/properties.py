@@ -61,10 +61,10 @@ def is_ordinary(groups: ClusterGroups) -> bool:
 
 
 def count_strange_sets(draws: int, groups: ClusterGroups, rng: Generator) -> int:
-    """How many of so many training sets with these means and sizes lack one of P1-P6; orthogonal means only."""
+    """How many of so many training sets with these means and sizes lack one of P1-P6."""
     n, d, k, sigma, delta = len(groups.data), groups.dim, len(groups), groups.noise, groups.constants.spread
     log, strange = math.log(d), 0
-    own = groups.centres.norm(dim=1).diag()  # the means in coordinates of their own
+    own = torch.linalg.cholesky(groups.centres @ groups.centres.T)  # the means in coordinates of their own
     for rest in bartletts(draws, n, d - k, rng):
         inside = torch.randn(len(rest), n, k, generator=rng, dtype=torch.float64)
         cluster = torch.randint(k, (len(rest), n), generator=rng)
@@ -77,7 +77,7 @@ def count_strange_sets(draws: int, groups: ClusterGroups, rng: Generator) -> int
         off = products - torch.diag_embed(squares)
         good = squares.amax(1) <= 2 * sigma**2 * d
         good &= off.abs().amax((1, 2)) <= sigma**2 * math.sqrt(2 * d) * log
-        good &= (noise[..., :k] @ own).abs().amax((1, 2)) <= sigma * math.sqrt(d) * log
+        good &= (noise[..., :k] @ own.mT).abs().amax((1, 2)) <= sigma * math.sqrt(d) * log
         good &= torch.where(same, 0.0, gram).abs().amax((1, 2)) <= groups.coherence + delta
         good &= torch.where(same, gram, float(d)).amin((1, 2)) >= d - delta
         good &= torch.where(same, gram, float(d)).amax((1, 2)) <= 3 * d + delta

@@ -51,6 +51,7 @@ class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
     dim: int = 20_000
     clusters: int = 8
     noise: float = 1 / math.sqrt(20_000)
+    cosine: float = 0.001
     test: int = 100
     kkt_tolerance: float = 1e-6
 
@@ -79,7 +80,8 @@ class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
         return Witness(measures | {"radius/√d": radius / root, "flip/√d": flip / root})
 
     def default(self, rng: Generator) -> Instance:
-        return cluster_instance(self.dim, self.clusters, self.noise, rng, test=self.test)
+        sizes = (self.dim, self.clusters, self.noise)
+        return cluster_instance(*sizes, rng, test=self.test, cosine=self.cosine)
 
 
 def nearest_radius(numbers: ClusterConstants) -> float:

@@ -30,20 +30,14 @@ NOT_FLIPPED = "share of fresh examples that do not flip"
 class KKTClaim(AtKKTPoint, LikelyClaim):
     """What Theorems 3.1 and 4.2 share: ε = `error`, δ = `failure`, and a KKT point up to `kkt_tolerance`.
 
-    The default instance has `clusters` of noise `noise` in R^`dim`, a share `balance` of them labelled -1, with `test`
-    fresh examples, and is solved from `starts` starts.
+    The default instance has `test` fresh examples.
     """
 
     applies_to: ClassVar = "KKT points on n ≥ k ln²d examples of clusters under Assumption 2.2"
 
     error: float = chance(1e-6)
     failure: float = chance(1e-3)
-    dim: int = 570
-    clusters: int = 2
-    noise: float = 1 / math.sqrt(570)
-    balance: float = 0.5
     test: int = 1000
-    starts: int = 1
     kkt_tolerance: float = 1e-6
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
@@ -68,13 +62,35 @@ class KKTClaim(AtKKTPoint, LikelyClaim):
         """Over the training set."""
         return 1 - training_constants(instance).unlikely
 
+
+@dataclass(frozen=True)
+class SolvedClaim(KKTClaim):
+    """The default instance has `clusters` of noise `noise` in R^`dim`, whose means are at angles of the given `cosine`,
+    a share `balance` of them labelled -1, and is solved from `starts` starts.
+    """
+
+    dim: int = 3_000_000
+    clusters: int = 2
+    noise: float = 1.0
+    cosine: float = 0.01
+    balance: float = 0.5
+    starts: int = 1
+
     def default(self, rng: Generator) -> Instance:
-        sizes = (self.dim, self.clusters, self.noise)
-        return cluster_instance(*sizes, rng, test=self.test, balance=self.balance, starts=self.starts)
+        return cluster_instance(
+            self.dim,
+            self.clusters,
+            self.noise,
+            rng,
+            test=self.test,
+            balance=self.balance,
+            starts=self.starts,
+            cosine=self.cosine,
+        )
 
 
 @dataclass(frozen=True)
-class Generalises(KKTClaim, id="frei2023/3.1"):
+class Generalises(SolvedClaim, id="frei2023/3.1"):
     """Theorem A.1 says it explicitly: error ≤ 4n d^{-ln(d)/2} with the probability of P1-P6, and for certain where the
     training set has these.
 
@@ -154,7 +170,7 @@ class RobustClusterNetworkExists(FreshClaim, id="frei2023/4.1"):
 
 
 @dataclass(frozen=True)
-class NotRobust(KKTClaim, id="frei2023/4.2"):
+class NotRobust(SolvedClaim, id="frei2023/4.2"):
     """z = (η1+η2) Σ y^(q) μ^(q) with Δ = 4σ√d ln d, c' = k(p+Δ+1)/(d-Δ+1), η1 = (2Δ+p+1)/(d-Δ-kp-kΔ) and
     η2 = 3(3d+Δ+1)(1-2c')/((d-Δ-kp-kΔ)(1-3c')ck).
 
@@ -168,9 +184,10 @@ class NotRobust(KKTClaim, id="frei2023/4.2"):
         "would do. The theorem's z is shorter than √d only from k = 326 on (c = 1/2): see the smallest scale."
     )
 
-    dim: int = 1500
+    dim: int = 30_000
     clusters: int = 4
-    noise: float = 1 / math.sqrt(1500)
+    noise: float = 0.05
+    cosine: float = 0.005
     balance: float = 0.25
     starts: int = 2
 
