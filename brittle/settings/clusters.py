@@ -19,8 +19,9 @@ from brittle.settings.span import bartlett, gaussians, orthonormal, to_norm
 class Clusters(Setting):
     """x = μ_q + σξ with ‖μ_q‖ = √d, q uniform, ξ ~ N(0, I), and the label of the cluster.
 
-    The means are orthogonal, at one angle of the given `cosine`, or uniform on the sphere where `random_means`; `balance` is the share of the clusters
-    that carry the rarer label, -1, as nearly as their number allows and at least one.
+    The means are uniform on the sphere where `random_means`; otherwise any two of them are at one angle, of the given
+    `cosine`. `balance` is the share of the clusters that carry the rarer label, -1, as nearly as their number allows
+    and at least one.
 
     Examples:
         >>> import torch
@@ -45,7 +46,6 @@ class Clusters(Setting):
         default=False,
         metadata=option("Means uniform on the sphere, or orthogonal.", "--random-means/--orthogonal-means"),
     )
-
     cosine: float = field(
         default=0.0,
         metadata=option(

@@ -35,8 +35,9 @@ class Message(KKTClaim, id="frei2023/message"):
         "one KKT network generalises, a robust one of radius ≥ √d/4 exists, and one z with ‖z‖ < √d flips every example"
     )
     note: ClassVar = (
-        "‖z‖ < √d needs k ≥ 326 (c = 1/2), so that n ≥ k ln²d is some 10^5. At this d the sums of averages are a KKT "
-        "point up to rounding of the margins; Assumption 2.2 admits smaller d, where another point must be solved for."
+        "‖z‖ < √d needs k ≥ 326 (c = 1/2), and with it n ≥ k ln²d of some 10^5. At this d the margins differ by less "
+        "than 1e-6 where the neurons are sums of averages; Assumption 2.2 and Lemma D.9 admit smaller d, from 2.2e12 "
+        "on, where another KKT point must be solved for. See docs/errata.md."
     )
 
     dim: int = 10**17
