@@ -89,7 +89,8 @@ def conjecture(points: Sequence[Point]) -> list[Claim]:
         "conjecture: KKT networks generalise beyond linear separability (read as: mean error at most 5 % at every d)",
         "conjecture: they are not robust there (read as: the shortest perturbation found is at most ¾ of what the "
         "nearest mean's rule withstands, in the mean at every d)",
-        "conjecture: Σ y μ still flips every fresh example at some c below √d (read as: in the mean, at the largest d)",
+        "conjecture: Σ y μ still flips every fresh example at some c below √d (read as: in the mean, at the largest d; "
+        "refuted where c/√d does not fall with d)",
     )
     if not beyond:
         return [undecided(text) for text in texts]
@@ -100,10 +101,13 @@ def conjecture(points: Sequence[Point]) -> list[Claim]:
     trend = exponent("c/√d", "d", [d for d, _ in finite], [ratio for _, ratio in finite])
     by_dim, of = _means(roots), f"({len(beyond)} networks)"
     ratios = f"c/√d {_by_dim(by_dim, '.2f')} {of}" + ("" if trend is None else f": {trend}")
+    short = True if by_dim[max(by_dim)] < 1 else False if trend is not None and trend.low >= 0 else None
+    if short is None:
+        ratios += f"; not decided at this size: d ≤ {max(by_dim):g}"
     return [
         Claim(texts[0], f"{_by_dim(errors, '.1%')} {of}", max(errors.values()) <= 0.05),
         Claim(texts[1], f"share {_by_dim(shares, '.2f')} {of}", max(shares.values()) <= 0.75),
-        Claim(texts[2], ratios, by_dim[max(by_dim)] < 1),
+        Claim(texts[2], ratios, short),
     ]
 
 
