@@ -34,7 +34,7 @@ AXES |= {
 }
 TEXTS = {"__str__", "__repr__", "summary", "content", "describe", "advice"}  # functions that write for people
 # Invisible in float64: one rounding more or less in γ, the second order of 1 + γ, and what underflows lose
-UNDERFLOWS, ROUNDINGS = {"UNDERFLOW", "VALUE_UNDERFLOW", "SQUARES", "TINY"}, {"gamma", "ROUNDOFF"}
+UNDERFLOWS, ROUNDINGS = {"UNDERFLOW", "VALUE_UNDERFLOW", "SQUARES", "TINY"}, {"gamma", "ROUNDOFF", "U"}
 GUARD, TOLERANCE = 1e-100, 1e-5  # numbers up to these guard a division by 0, and are tolerances
 WIDER = 1e6  # by so much a tolerance grows: twice a rounding error is one too
 

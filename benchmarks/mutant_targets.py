@@ -68,7 +68,7 @@ GROUPS = {
         _named("brittle/certificates", "base example judgement dual_bound linear_floors cholesky rounding scales")
         + _named("brittle/certificates", "margins lipschitz relaxation settled_signs"),
         _named("tests/certificates", "certificates rounding_terms soundness any_scale far_scales", "test_")
-        + _named("tests/certificates", "order state settled_signs", "test_"),
+        + _named("tests/certificates", "order state settled_signs judgement", "test_"),
     ),
     "deep certificates": Group(
         _named("brittle/certificates", "deep_dual/judge deep_dual/definite deep_exact/judge deep_exact/leaf")
@@ -81,7 +81,7 @@ GROUPS = {
     ),
     "proof checkers": Group(
         ("proofcheck/[!_]*.py", "margincheck/[!_]*.py"),
-        _named("tests/proofs", "balls lagrangian forged margincheck refused_arrays", "test_"),
+        _named("tests/proofs", "balls lagrangian forged margincheck refused_arrays frame", "test_"),
     ),
     "audit": Group(
         _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),

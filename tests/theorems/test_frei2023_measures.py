@@ -4,9 +4,15 @@ import math
 from dataclasses import replace
 
 import pytest
+import torch
 
 from brittle.theorems import Instance, Outcome, check_instance
-from brittle.theorems.frei2023.concentration import AcrossClusters, LengthOfAnExample, WithinACluster
+from brittle.theorems.frei2023.concentration import (
+    AcrossClusters,
+    LengthOfAnExample,
+    NoClusterIsLeftOut,
+    WithinACluster,
+)
 from tests.theorems.clusters import NOISE, known
 
 UNIT = NOISE * math.sqrt(570) * math.log(570)  # σ√d ln d
@@ -67,3 +73,15 @@ def test_noise_that_is_longer_than_the_lemmas_admit_is_seen_in_the_data():
     X[0] *= 0.01
     shrunk = Instance(replace(DATA, X=X))
     assert LengthOfAnExample().witness(shrunk).measures["smallest ‖x‖²"] == pytest.approx(4e-4 * 570)
+
+
+def test_a_training_set_without_a_cluster_is_a_failure():
+    """Of k = 3 and n = ⌈3 ln²d⌉ examples, at the small d where that happens; with the promised rate of A.8."""
+    theorem = NoClusterIsLeftOut(dim=4, clusters=3)
+    n = math.ceil(3 * math.log(4) ** 2)
+    drawn = torch.randint(3, (500, n), generator=torch.Generator().manual_seed(2))
+    missing = sum(len(set(row)) < 3 for row in drawn.tolist())
+    assert 0 < missing < 500
+    counted = theorem.failures(500, torch.Generator().manual_seed(2))
+    assert (counted.failures, counted.skipped) == (missing, 0)
+    assert counted.promised_failure_rate == pytest.approx(4 ** (1 - math.log(4)))
