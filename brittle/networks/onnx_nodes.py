@@ -81,10 +81,22 @@ class Node(Attributes):
         return numbers
 
     def keep(self, value: Tensor) -> Value:
-        """A constant that is made of the file's."""
+        """A constant that is made of the file's, under a name that the file has not."""
         name = f"{self.output}:{len(self.builder.constants)}"
+        while name in self.builder.constants:
+            name += "'"
         self.shapes.keep(name, value)
         return Value(name)
+
+    def weight(self, place: int, turned: bool, factor: float = 1.0) -> Value:
+        """A matrix (outputs, inputs), which is the file's own or made of it once; `turned` where it stands so there."""
+        W, key = self.constant(place), (self.value(place).name, turned, factor)
+        require(W.ndim == 2 and W.is_floating_point(), f"has weights of the shape {tuple(W.shape)} and type {W.dtype}")
+        if turned and factor == 1:
+            return self.value(place)
+        if key not in self.shapes.weights:
+            self.shapes.weights[key] = self.keep(((W if turned else W.T) * factor).contiguous())
+        return self.shapes.weights[key]
 
     def _input(self, place: int) -> Value:
         return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
@@ -92,23 +104,22 @@ class Node(Attributes):
 
 def _gemm(node: Node) -> None:
     require(not node.flag("transA"), "must take the rows as they are")
-    W = node.constant(1)
-    require(W.ndim == 2 and W.is_floating_point(), f"has weights of the shape {tuple(W.shape)} and type {W.dtype}")
-    W = (W if node.flag("transB") else W.T) * node.number("alpha", 1.0)
+    W = node.weight(1, node.flag("transB"), node.number("alpha", 1.0))
     if not node.has(2):
-        return node.add("linear", node.value(0), node.keep(W))
+        return node.add("linear", node.value(0), W)
+    outputs = len(node.builder.constants[W.name])
     b = node.constant(2) * node.number("beta", 1.0)
-    fits = tuple(b.shape) in ((), (1,), (len(W),), (1, 1), (1, len(W)))
-    require(fits, f"has biases of the shape {tuple(b.shape)} for {len(W)} outputs")
-    bias = b.reshape(-1).expand(len(W)).contiguous()
-    return node.add("linear", node.value(0), node.keep(W.contiguous()), node.keep(bias))
+    fits = tuple(b.shape) in ((), (1,), (outputs,), (1, 1), (1, outputs))
+    require(fits, f"has biases of the shape {tuple(b.shape)} for {outputs} outputs")
+    bias = b.reshape(-1).expand(outputs).contiguous()
+    return node.add("linear", node.value(0), W, node.keep(bias))
 
 
 def _matmul(node: Node) -> None:
     known = node.builder.constants
     W = known.get(node.value(1).name)
     if W is not None and W.ndim == 2 and node.value(0).name not in known:
-        return node.add("linear", node.value(0), node.keep(W.T.contiguous()))
+        return node.add("linear", node.value(0), node.weight(1, False))
     return node.add("matmul", node.value(0), node.value(1))
 
 

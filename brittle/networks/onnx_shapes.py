@@ -11,7 +11,7 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, require
 from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO
-from brittle.networks.graph import ROWS, Builder, computed, filled, keeps_rows, shadow
+from brittle.networks.graph import ROWS, Builder, Value, computed, filled, keeps_rows, shadow
 from brittle.networks.onnx_attributes import Attributes
 from brittle.networks.onnx_tensors import TORCH_TYPES, onnx_tensor
 
@@ -28,6 +28,7 @@ class Shapes:
     def __init__(self, builder: Builder, shape: tuple[int, ...]) -> None:
         self.builder, self._done = builder, 0
         stored = sum(each.numel() * each.element_size() for each in builder.constants.values())
+        self.weights: dict[tuple[str, bool, float], Value] = {}  # made of the file's constants
         self._made, self._limit = 0, min(LARGEST_BYTES, max(ALWAYS_ALLOWED, LARGEST_RATIO * stored))
         self.batch: dict[str, NDArray[np.bool_]] = {}
         self._values: dict[str, Any] = {builder.input: torch.empty(ROWS, *shape, device="meta")}

@@ -250,9 +250,10 @@ def onnx_wide_input(folder):
 
 
 def onnx_copies(folder):
-    """Every product would keep a transposed copy of one matrix."""
+    """Every product would keep a multiple of one matrix."""
     names = ["x", *(f"h{place}" for place in range(2000)), "y"]
-    nodes = [helper.make_node("Gemm", [a, "W"], [b], transB=1, alpha=0.5) for a, b in pairwise(names)]
+    each = enumerate(pairwise(names))
+    nodes = [helper.make_node("Gemm", [a, "W"], [b], transB=1, alpha=1 / (2 + place)) for place, (a, b) in each]
     return "network", model(folder, nodes, {"W": np.eye(256, dtype=np.float32)}, [256]), "are the most that constants"
 
 

@@ -1,6 +1,7 @@
 """An ONNX file is read as the function that it computes, or refused: types, whole numbers, attributes, batch size."""
 
 import logging
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -348,3 +349,40 @@ def test_a_value_of_two_sources_is_refused(tmp_path):
     assert "the value 'a' is computed twice" in complaint(path)
     saved(path, [node("Shape", ["x"], ["a"]), node("Add", ["x", "a"], ["y"])], {"a": X[0]})
     assert "the value 'a' is computed twice" in complaint(path)
+
+
+HARD = {
+    "Clip": ([node("Clip", ["h", "low", "high"], ["y"])], [0.0, 1.0]),
+    "HardSigmoid": ([node("HardSigmoid", ["h"], ["y"], alpha=0.25, beta=0.5)], []),
+    "Relu and Min": ([node("Relu", ["h"], ["r"]), node("Min", ["r", "high"], ["y"])], [0.0, 1.0]),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_one_probability_of_relus_decides_at_a_half(name, tmp_path, caplog):
+    nodes, limits = HARD[name]
+    constants = dict(zip(("low", "high"), map(np.float32, limits), strict=False))
+    constants |= {"W": np.linspace(-0.4, 0.4, 8, dtype=np.float32)[:, None], "b": np.full(1, 0.2, np.float32)}
+    saved(tmp_path / "net.onnx", [node("Gemm", ["x", "W", "b"], ["h"]), *nodes], constants)
+    rows = np.random.default_rng(0).normal(size=(200, 8)).astype(np.float32)
+    with caplog.at_level(logging.WARNING, "brittle"):
+        network = load_network(tmp_path / "net.onnx")
+    assert any("the label changes at 1/2" in message for message in caplog.messages)
+    expected = runtime(tmp_path / "net.onnx", rows)[:, 0] > 0.5
+    assert 20 < expected.sum() < 180
+    assert np.array_equal(network.predict(torch.from_numpy(rows)).numpy() > 0, expected)
+
+
+def test_what_is_made_of_a_file_does_not_take_the_names_in_it(tmp_path):
+    """The transposed weights got a name that an array of the file may have."""
+    constants = {"W": np.arange(64, dtype=np.float32).reshape(8, 8), **{f"h:{n}": X[0] + n for n in range(10, 40)}}
+    nodes = [node("MatMul", ["x", "W"], ["h"]), node("Sum", ["h", *(f"h:{n}" for n in range(10, 40))], ["y"])]
+    saved(tmp_path / "net.onnx", nodes, constants)
+    assert np.allclose(read(tmp_path / "net.onnx", X), runtime(tmp_path / "net.onnx", X))
+
+
+def test_weights_that_many_layers_share_are_kept_once(tmp_path):
+    names = ["x", *(f"h{place}" for place in range(60)), "y"]
+    nodes = [node("MatMul", [a, "W"], [b]) for a, b in pairwise(names)]
+    saved(tmp_path / "net.onnx", nodes, {"W": np.eye(600, dtype=np.float32)}, shape=(600,))
+    load_network(tmp_path / "net.onnx")
