@@ -1,5 +1,6 @@
 """What many tests share: generators, and the real data where they are."""
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
@@ -34,6 +35,13 @@ def no_time_limit() -> Iterator[None]:
 @pytest.fixture
 def rng() -> torch.Generator:
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture
+def notes(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What is said to a user, whatever other tests have set."""
+    caplog.set_level(logging.WARNING, "brittle")
+    return caplog
 
 
 @pytest.fixture(scope="session")

@@ -49,7 +49,9 @@ class Storages:
         rebuilt = isinstance(value, Record) and value.name == "torch._utils._rebuild_tensor_v2"
         require(rebuilt, f"{path}: '{name}' is {described(value)}; a tensor is needed")
         match value.arguments:
-            case (Record(name="persistent", arguments=(pid,)), int(offset), tuple(size), tuple(stride), *_):
+            case (Record(name="persistent", arguments=(pid,)), int(offset), tuple(size), tuple(stride), *rest):
+                plain = not any(rest[2:])
+                require(plain, f"{path}: array '{name}' is stored as a negative or conjugate view; save a clone of it")
                 return self._view(name, self._storage(name, pid), offset, size, stride)
         raise InputError(f"{path}: array '{name}' is described in an unusual way")
 

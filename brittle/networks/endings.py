@@ -28,6 +28,8 @@ BETWEEN = (  # what they give lies between the numbers that they take, or 0
     "adaptive_avg_pool1d", "adaptive_avg_pool2d",
 )  # fmt: skip
 SLACK = 1e-6  # of limits that were written in float32
+SAME = ("identity", "dropout", "contiguous")  # the axis of a softmax has to be that of the outputs
+WHOLE = (*SAME, "flatten", "reshape", "view", "reshape_rows", "squeeze", "unsqueeze")  # of all numbers none is left out
 
 
 def without_ending(graph: Graph) -> tuple[Graph, str]:
@@ -46,9 +48,9 @@ def _ending(graph: Graph) -> tuple[Step | None, list[Step]]:
         last = steps.get(next(last.inputs(), ""))
     if last is None or last.operation not in PROBABILITIES or graph.steps[-1 - len(behind) :] != [last, *behind]:
         return None, []
-    along_an_axis = last.operation in ("softmax", "log_softmax")  # which has to be that of the outputs
-    same = all(step.operation in ("identity", "dropout", "contiguous") for step in behind)
-    return (None, []) if along_an_axis and not same else (last, behind)
+    kept = {"softmax": SAME, "log_softmax": SAME, "softmax_rows": WHOLE, "log_softmax_rows": WHOLE}.get(last.operation)
+    whole = kept is None or all(step.operation in kept for step in behind)
+    return (last, behind) if whole else (None, [])
 
 
 def _without(graph: Graph, last: Step, behind: list[Step]) -> Graph:

@@ -27,6 +27,7 @@ from brittle.networks.operations import (
 WAY_OUT = "save module.state_dict() and name the module (--architecture MODULE:CLASS), or pass it in Python"
 
 ROWS = 1009  # stands for the number of examples: a prime, so that examples which are mixed up show in the shapes
+HALF = (torch.float16, torch.bfloat16)
 ENDLESS = 2**31  # what files call the end of an axis, and more than any length
 
 
@@ -104,6 +105,7 @@ class Builder:
         bound = self._bound(operation, signature, self._current(arguments), self._current(options))
         name, bound = self._row_wise(name, bound)
         step = Step(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
+        self._check_types(step)
         fresh = step.output not in self._known
         require(fresh, f"{self.path}: the value '{step.output[:100]}' is computed twice")
         self._remember(operation, step)
@@ -177,6 +179,14 @@ class Builder:
             return isinstance(value, int) and not isinstance(value, bool)
         plain = {float: bool | int | float, bool: bool, str: str, NoneType: NoneType}
         return isinstance(value, plain.get(kind, ()))
+
+    def _check_types(self, step: Step) -> None:
+        """What is made of constants alone is computed in float32 or float64, without the rounding of shorter floats."""
+        given = [self.constants.get(name) for name in step.inputs()]
+        alone = step.operation not in VIEWS and all(each is not None for each in given)
+        half = next((each.dtype for each in given if each is not None and each.dtype in HALF), None)
+        words = f"{self.path}: '{step.operation}' computes with constants in {half}, whose rounding is not followed"
+        require(not alone or half is None, f"{words}; {WAY_OUT}")
 
     def _check(self, operation: str, argument: Any) -> None:
         if isinstance(argument, Value):

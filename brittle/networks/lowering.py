@@ -292,7 +292,7 @@ def lowered(graph: Graph, shape: tuple[int, ...]) -> tuple[list[Affine], bool, C
     counted = ALLOWANCE.set(Allowance())
     try:
         layers, plain = lowering.layers()
-    except (InputError, MemoryError) as error:
+    except (InputError, MemoryError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = str(error).partition("\n")[0][:200]
         raise OpaqueError(f"it cannot be written as layers ({reason})") from error
     finally:

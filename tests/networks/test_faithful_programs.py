@@ -9,6 +9,8 @@ from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks import load_network
+from brittle.networks.endings import without_ending
+from brittle.networks.graph import Builder, Value
 from tests.networks.test_programs import save_exported, save_script
 
 
@@ -129,6 +131,15 @@ class ShapedByTheBatch(Base):
         return self.net(X.view(X.size(0), X.size(1)))
 
 
+class HalfConstants(Base):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("large", torch.full((1,), 300.0))
+
+    def forward(self, X: Tensor) -> Tensor:
+        return self.net(X) + self.large * self.large
+
+
 class AlwaysDropping(Base):
     def forward(self, X: Tensor) -> Tensor:
         return self.last(functional.dropout(torch.relu(self.first(X)), 0.5, training=True))
@@ -189,11 +200,29 @@ def test_a_program_that_cannot_be_followed_is_refused(case, words, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["scripted", "exported"])
-def test_dropout_that_is_always_on_is_left_out_with_a_note(form, tmp_path, caplog):
+def test_constants_of_short_floats_are_not_computed_in_longer_ones(form, tmp_path):
+    """In float16 the square of 300 is infinite."""
+    module = HalfConstants().double().eval()
+    module.large = module.large.half()
+    with pytest.raises(InputError, match=r"computes with constants in torch.float16"):
+        load_network(FORMS[form](module, tmp_path))
+
+
+def test_one_of_the_probabilities_over_all_numbers_is_no_logit():
+    """The sign of a logit is not whether its probability is more than that of the others."""
+    builder = Builder("net", "x", {})
+    probabilities = builder.add("softmax_rows", Value("x"))
+    assert without_ending(builder.finished(probabilities.name))[1] == "Softmax"
+    one = builder.add("slice", probabilities, 1, 1, 2)
+    assert without_ending(builder.finished(one.name))[1] == ""
+
+
+@pytest.mark.parametrize("form", ["scripted", "exported"])
+def test_dropout_that_is_always_on_is_left_out_with_a_note(form, tmp_path, notes):
     module, path = saved(DroppingInTraining, form, tmp_path)
     X = torch.randn(9, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     assert torch.allclose(load_network(path).logits(X), module(X).reshape(-1), rtol=0, atol=1e-13)
-    assert "dropout" not in caplog.text
+    assert "dropout" not in notes.text
     again = saved(AlwaysDropping, form, tmp_path)[1]
     assert torch.allclose(load_network(again).logits(X), module(X).reshape(-1), rtol=0, atol=1e-13)
-    assert "applies dropout in evaluation too" in caplog.text
+    assert "applies dropout in evaluation too" in notes.text

@@ -78,19 +78,19 @@ def drawn(module):
 
 
 @pytest.mark.parametrize("pack", CLEAR.values(), ids=CLEAR)
-def test_the_logits_are_taken_with_a_note(pack, X, caplog):
+def test_the_logits_are_taken_with_a_note(pack, X, notes):
     module = Detector(pack)
     network = as_network(module)
     torch.testing.assert_close(network.logits(X.double()).float(), module.logits(X))
     assert isinstance(network, Deep)
-    assert "is taken (else choose one with output=" in caplog.text
+    assert "is taken (else choose one with output=" in notes.text
 
 
 @pytest.mark.parametrize(("pack", "output"), CHOSEN.values(), ids=CHOSEN)
-def test_an_output_is_chosen_by_its_place_or_name(pack, output, X, caplog):
+def test_an_output_is_chosen_by_its_place_or_name(pack, output, X, notes):
     module = Detector(pack)
     torch.testing.assert_close(as_network(module, output=output).logits(X.double()).float(), module.logits(X))
-    assert not caplog.records
+    assert not notes.records
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("last", HARD.values(), ids=HARD)
-def test_a_probability_of_relus_decides_at_one_half(last, caplog):
+def test_a_probability_of_relus_decides_at_one_half(last, notes):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 1), last).double()
     network, seen = recognise(module)
@@ -208,19 +208,19 @@ def test_a_probability_of_relus_decides_at_one_half(last, caplog):
     assert isinstance(network, Folded)
     torch.testing.assert_close(network.logits(X), module(X).reshape(-1) - 0.5, rtol=0, atol=1e-12)
     assert "1/2 is taken" in str(seen)
-    assert "the label changes at 1/2" in caplog.text
+    assert "the label changes at 1/2" in notes.text
 
 
 @pytest.mark.parametrize(
     ("last", "outputs"), [(nn.Hardtanh(), 1), (nn.ReLU6(), 1), (nn.ReLU(), 1), (nn.Hardsigmoid(), 2)]
 )
-def test_what_is_no_single_probability_decides_as_it_is(last, outputs, caplog):
+def test_what_is_no_single_probability_decides_as_it_is(last, outputs, notes):
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, outputs), last).double()
     network, _ = recognise(module)
     X = 4 * torch.randn(50, 5, dtype=DOUBLE)
     torch.testing.assert_close(network.logits(X), module(X).reshape(network.logits(X).shape), rtol=0, atol=1e-12)
-    assert not caplog.records
+    assert not notes.records
 
 
 def test_it_says_what_it_saw():

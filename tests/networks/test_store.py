@@ -114,6 +114,16 @@ def test_the_state_of_a_foreign_sequential_is_recognised(tmp_path, suffix, sizes
     assert torch.allclose(network.logits(X).reshape(7, -1), module(X), atol=1e-5)
 
 
+def test_numbers_that_are_stored_as_negative_views_are_refused(tmp_path):
+    """The file holds the numbers and, beside them, that they are to be negated."""
+    weights = torch.complex(torch.ones(2, 3), torch.ones(2, 3)).conj().imag
+    torch.save({"0.weight": weights}, tmp_path / "a.pt")
+    with pytest.raises(InputError, match=r"'0.weight' is stored as a negative or conjugate view"):
+        load_network(tmp_path / "a.pt")
+    torch.save({"0.weight": weights.clone()}, tmp_path / "a.pt")
+    assert load_network(tmp_path / "a.pt").classes == 2
+
+
 def test_layers_without_bias_and_a_trained_two_layer_module(tmp_path, rng):
     module = nn.Sequential(nn.Linear(3, 4, bias=False), nn.ReLU(), nn.Linear(4, 1, bias=False))
     torch.save(module.state_dict(), tmp_path / "a.pt")
