@@ -11,6 +11,7 @@ from torch import Generator, Tensor
 from brittle.attacks.joined import joined, without_vectors
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
@@ -165,6 +166,7 @@ class Attack(ABC, Generic[Outcome]):
         check_fields(self)
 
     @final
+    @kinds_checked
     def run(
         self,
         network: Model,

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from torch import Tensor
 
 from brittle.common.errors import required
+from brittle.common.kinds import kinds_checked
 from brittle.geometry import unit_rows
 from brittle.networks import Network, as_two_layer
 from brittle.settings import Data
@@ -15,6 +16,7 @@ from brittle.settings import Data
 Direction = Callable[[Network, Data], Tensor]
 
 
+@kinds_checked
 def signed_examples(network: Network, data: Data) -> Tensor:
     """vardi2022: Σ_i y_i x_i over the margin set.
 
@@ -28,6 +30,7 @@ def signed_examples(network: Network, data: Data) -> Tensor:
     return data.y @ data.X
 
 
+@kinds_checked
 def signed_means(network: Network, data: Data) -> Tensor:
     """frei2023: Σ_q y^(q) μ^(q) over the clusters.
 
@@ -45,6 +48,7 @@ def signed_means(network: Network, data: Data) -> Tensor:
     return labels.to(means) @ means
 
 
+@kinds_checked
 def off_subspace_weights(network: Network, data: Data) -> Tensor:
     """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace.
 
@@ -66,6 +70,7 @@ def off_subspace_weights(network: Network, data: Data) -> Tensor:
     return weights - basis @ (basis.T @ weights)
 
 
+@kinds_checked
 def signed_gradients(network: Network, data: Data) -> Tensor:
     """Σ_i y_i ∇(y_i N)(x_i)/‖·‖, the mean direction in which N rises.
 
@@ -80,6 +85,7 @@ def signed_gradients(network: Network, data: Data) -> Tensor:
     return data.y @ unit_rows(gradients)
 
 
+@kinds_checked
 def falling_gradients(network: Network, data: Data) -> Tensor:
     """-Σ_i ∇margin(x_i)/‖·‖: for unsigned perturbations x + c·z/‖z‖, of any number of classes.
 

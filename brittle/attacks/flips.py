@@ -12,6 +12,7 @@ from brittle.attacks.bracketed_rays import bracketed_flips
 from brittle.attacks.intervals import Intervals
 from brittle.attacks.pieces import Pieces, has_many_pieces, is_piecewise_linear, pieces, rays_at_once, windows
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.networks import Network
 
 CLEAR = 4  # units of rounding that a measured margin lies below zero
@@ -19,6 +20,7 @@ Within = Callable[[Network, Tensor, Tensor, Tensor, Tensor], Tensor]
 REACH = 1e-3  # of the flip's length and the example's: the longest step past a flip
 
 
+@kinds_checked
 def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf) -> Tensor:
     """inf {t ≥ 0: margin(x + t u) < 0} for every ray, infinity where there is none up to the limit: (n,).
 
@@ -50,6 +52,7 @@ def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tens
     return flips
 
 
+@kinds_checked
 def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
     """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one.
 
@@ -66,6 +69,7 @@ def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limi
     return _first(network, X, y, directions, limits, _seen_within)
 
 
+@kinds_checked
 def flip_intervals(
     network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf
 ) -> Intervals:
@@ -91,6 +95,7 @@ def flip_intervals(
     return Intervals(len(X), ray, start, stop)
 
 
+@kinds_checked
 def step_past(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 

@@ -13,7 +13,8 @@ from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
 from brittle.attacks.pieces import has_many_pieces, windows
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.attacks.search import Search
-from brittle.common.errors import require_count, require_positive
+from brittle.common.errors import require, require_count, require_positive
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import option
 from brittle.common.progress import Progress, silent
 from brittle.common.time_limit import TimeLimitReached, limited
@@ -133,6 +134,7 @@ class MinimumNorm(Attack[MinimumNormResult]):
             yield noise * (sizes / noise.norm(dim=1))[:, None]
 
 
+@kinds_checked
 def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20) -> Tensor:
     """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer.
 
@@ -144,6 +146,8 @@ def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None
         >>> bool((bt.attacks.shortened(network, data, far).norm(dim=1) < far.norm(dim=1)).all())
         True
     """
+    wanted, given = tuple(data.X.shape), tuple(flips.shape)
+    require(given == wanted, f"flips has the shape {given}; it must be {wanted}, a flip for every example")
     target = Target(network, data, bounds, Generator(), silent)
     search = Search(target, FREE, torch.inf)
     with torch.no_grad():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked, require_kind
 from brittle.common.parts import option, unasked
 from brittle.geometry import rank_of
 from brittle.settings import Data
@@ -56,9 +57,17 @@ class Restriction:
 
 FREE = Restriction()
 SUBSPACE = unasked("Where perturbations may lie.", "--subspace and --basis, with the data at hand")
-LIMIT = option("No perturbation longer than this.")
 
 
+def _check_limit(name: str, value: float) -> None:
+    require_kind(name, value, float)
+    require(value >= 0, f"{name} is {value!r}; it must be a number of at least 0")
+
+
+LIMIT = option("No perturbation longer than this.", check=_check_limit)
+
+
+@kinds_checked
 def pixels(mask: Tensor) -> Restriction:
     """Perturbations in the marked features only.
 
@@ -73,6 +82,7 @@ def pixels(mask: Tensor) -> Restriction:
     return Restriction(torch.eye(len(marked), dtype=torch.float64)[:, marked])
 
 
+@kinds_checked
 def restriction_for(data: Data, side: str) -> Restriction:
     """`on` or `off` the subspace that the data are known to lie on, or `free`.
 

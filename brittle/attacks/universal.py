@@ -14,6 +14,7 @@ from brittle.attacks.intervals import Intervals
 from brittle.attacks.pieces import EPSILON
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import option
 from brittle.networks import Network
 from brittle.settings import Data
@@ -137,6 +138,7 @@ def _all_beyond(network: Network, X: Tensor, y: Tensor, rays: Tensor, start: flo
     return size
 
 
+@kinds_checked
 def transfer(
     direction: Tensor, networks: Sequence[Network | nn.Module], data: Data, margin_slack: float | None = None
 ) -> tuple[UniversalResult, ...]:

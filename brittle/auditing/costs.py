@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 
 from brittle.common.errors import InputError, require
+from brittle.common.kinds import kinds_checked
 from brittle.networks import Convolution, Layered, Network, TwoLayer
 from brittle.settings import Data
 
@@ -170,6 +171,7 @@ def rows_at_once(network: Network) -> int:
     return 1 << int(math.log2(min(max(rows, 1.0), 1024.0)))
 
 
+@kinds_checked
 def gradient_work(network: Network, data: Data) -> float:
     """What one gradient of the loss on all examples costs, in the unit of a budget.
 

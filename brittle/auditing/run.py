@@ -29,6 +29,7 @@ from brittle.auditing.treatment import Before, Case, Treatment, seeded, treat
 from brittle.auditing.verdict import off_subspace_cost, weaknesses, written
 from brittle.auditing.vulnerability import Vulnerability, attacked
 from brittle.common.errors import require, require_count, require_positive
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
 from brittle.common.time_limit import limited, limited_to
@@ -42,6 +43,7 @@ Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 ATTACKS, REMEDIES = 0.5, 0.7  # of the time that is left, that these may take at most
 
 
+@kinds_checked
 def audit(
     model: Model,
     X: Holder,
@@ -89,6 +91,7 @@ def audit(
             return _Auditor(examined, plan, rng, whole, watch, factor).run(chosen)
 
 
+@kinds_checked
 def planned(
     model: Model,
     X: Holder,

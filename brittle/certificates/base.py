@@ -19,6 +19,8 @@ from brittle.certificates.judgement import SHORTEST, judged, reason
 from brittle.certificates.rounding import SMALLEST
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
+from brittle.common.kinds import kinds_checked
+from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread, one_thread_unless_chosen
@@ -93,7 +95,11 @@ class Certificate(ABC):
 
     name: ClassVar[str]  # what the command line calls it
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     @final
+    @kinds_checked
     def bound(
         self,
         network: Model,

@@ -20,7 +20,7 @@ from brittle.certificates.layers import Layers
 from brittle.certificates.margins import RivalMargin, TwoLayerMargins
 from brittle.certificates.relaxation import Relaxation
 from brittle.common.errors import require_between, require_count, require_positive
-from brittle.common.parts import check_fields, option
+from brittle.common.parts import option
 from brittle.common.time_limit import TimeLimitReached, time_is_up
 from brittle.networks import Network
 
@@ -52,7 +52,7 @@ class Exact(Certificate):
     )
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        super().__post_init__()
         require_between("gap", self.gap, 1e-9, 0.5)
         require_positive("seconds", self.seconds)
 

@@ -15,7 +15,7 @@ from brittle.certificates.neighbourhood import LocalModel
 from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, gamma, length
 from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
 from brittle.common.errors import require
-from brittle.common.parts import check_fields, option
+from brittle.common.parts import option
 from brittle.networks import Network
 
 TURNS = 40
@@ -42,9 +42,6 @@ class Lipschitz(Certificate):
     constant: Literal["spectral", "sum", "local"] = field(
         default="local", metadata=option("Local unless given; spectral for more than two layers.")
     )
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
     def prepare(self, network: Network) -> LowerBound:
         if self.constant == "spectral":

@@ -42,6 +42,7 @@ class Relaxation(Certificate):
     steps: int = field(default=0, metadata=option("Steps on the slopes, at each radius."))
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_count("halvings", self.halvings)
         require_count("steps", self.steps, least=0)
 

@@ -64,6 +64,10 @@ def require_count(name: str, value: int, least: int = 1) -> None:
     require(whole and value >= least, f"{name} is {value!r}; it must be a whole number of at least {least}")
 
 
+def require_finite(name: str, value: float) -> None:
+    require(_is_finite(value), f"{name} is {value!r}; it must be a finite number")
+
+
 def require_positive(name: str, value: float) -> None:
     require(_is_finite(value) and value > 0, f"{name} is {value!r}; it must be a positive finite number")
 

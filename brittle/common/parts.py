@@ -8,6 +8,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from brittle.common.errors import require
+from brittle.common.kinds import require_kind
 
 KEY = "option"  # of a field's metadata
 AFTER_NAME = ":"  # the flag of a field that is typed behind the part's own name, as in foolbox:DDNAttack
@@ -167,10 +168,14 @@ def _words(hint: Any) -> tuple[Any, ...]:
 
 
 def check_fields(part: Any) -> None:
-    """Refuse a word that the field's type does not list, and what the field's own check refuses; None is left alone."""
+    """Refuse what the field's type does not allow, words that it does not list, and what its own check refuses."""
     kind: type = type(part)
     for each in fields(part):
-        value, hint = getattr(part, each.name), _hints(kind).get(each.name)
+        value, hint = getattr(part, each.name), _hints(kind).get(each.name, Any)
+        said = each.metadata.get(KEY)
+        check = said.check if isinstance(said, Option) else None
+        if check is None or value is None:
+            require_kind(each.name, value, hint)
         if value is None:
             continue
         others = tuple(kind for kind in _alternatives(hint) if isinstance(kind, type))
@@ -178,9 +183,8 @@ def check_fields(part: Any) -> None:
         if words and not isinstance(value, others):
             listed = [*map(repr, words), *(("True", "False") if bool in others else ())]
             require(value in words, f"{each.name} is {value!r}; it must be one of {', '.join(listed)}")
-        said = each.metadata.get(KEY)
-        if isinstance(said, Option) and said.check is not None:
-            said.check(each.name, value)
+        if check is not None:
+            check(each.name, value)
 
 
 def refuse(known: Mapping[str, Parameter], given: Given, called: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.errors import InputError, require
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.experiments import beyond, frei2023, melamed2023, vardi2022, wang2022
 from brittle.experiments.base import Experiment, FigureResult
@@ -21,6 +22,7 @@ KINDS: list[type[Cell]] = [*(figure.kind for figure in EXPERIMENTS.values()), Mi
 OTHERS: list[type[Cell]] = []  # of figures that are not brittle's own, known to this process alone
 
 
+@kinds_checked
 def find(name: str) -> list[Experiment]:
     """A figure by its id, all figures of a paper, or `all`.
 
@@ -104,6 +106,7 @@ class Plan:
         return concluded(figure, self.preset, cells, measured) if len(measured) == len(cells) else None
 
 
+@kinds_checked
 def reproduce(
     experiment: Experiment, preset: str, folder: str | Path, engine: Engine | None = None, watch: Watch = silent
 ) -> FigureResult:

@@ -2,10 +2,12 @@
 
 import torch
 
+from brittle.common.kinds import kinds_checked
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 
 
+@kinds_checked
 def compress(network: TwoLayer, data: Data) -> TwoLayer:
     """Merge neurons of one sign that are active on the same examples; drop those that are active on none.
 

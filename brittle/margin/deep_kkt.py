@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.margin.constraints import Pairs, pairs_of
 from brittle.margin.explained import Explanation, Weighed
@@ -59,6 +60,7 @@ class DeepKKTResidual(Result):
     biases: bool
 
 
+@kinds_checked
 def deep_residual(
     network: Layered,
     data: Data,
@@ -81,6 +83,7 @@ def deep_residual(
         >>> bt.margin.deep_residual(trained, data).stationarity > 1e-6  # still on its way
         True
     """
+    require(margin_tolerance >= 0, f"margin_tolerance is {margin_tolerance!r}; it must be a number of at least 0")
     network = _checked(network, data, biases)
     pairs = pairs_of(network, data)
     q = _margins(network, data.X, pairs)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.margin.arrow import ArrowVector
 from brittle.margin.neurons import Weights
@@ -60,6 +61,7 @@ class KKTResidual(Result):
     biases: bool
 
 
+@kinds_checked
 def residual(
     network: TwoLayer,
     data: Data,
@@ -81,6 +83,7 @@ def residual(
         >>> bt.margin.residual(robust, data).stationarity > 0.01
         True
     """
+    require(margin_tolerance >= 0, f"margin_tolerance is {margin_tolerance!r}; it must be a number of at least 0")
     X, weights = homogeneous(network, data, biases)
     q = weights.margins(X, data.y)
     require_classified(q)

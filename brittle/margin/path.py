@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.margin.kkt import residual
 from brittle.networks import TwoLayer
@@ -41,6 +42,7 @@ class Moment(Result):
     seconds: float
 
 
+@kinds_checked
 def moment(training: Training[TwoLayer], data: Data) -> Moment:
     """The residual of a training's network.
 
@@ -64,6 +66,7 @@ def moment(training: Training[TwoLayer], data: Data) -> Moment:
     )
 
 
+@kinds_checked
 def along_flow(network: TwoLayer, data: Data, log_losses: Sequence[float], flow: Flow | None = None) -> list[Moment]:
     """The flow's moments at these falling log-losses; counts and seconds are those from the beginning.
 

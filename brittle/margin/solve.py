@@ -10,6 +10,7 @@ from torch import Tensor
 
 from brittle.common.ending import Ending
 from brittle.common.errors import require_positive
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.margin.examples import Examples, gather
@@ -77,6 +78,7 @@ class KKTPoint(Result):
         }
 
 
+@kinds_checked
 def solve(
     network: TwoLayer,
     data: Data,
@@ -129,6 +131,7 @@ def as_network(neurons: Neurons, examples: Examples, biases: bool) -> TwoLayer |
     return TwoLayer(W, torch.zeros_like(v), v)
 
 
+@kinds_checked
 def solve_many(
     networks: Iterable[TwoLayer],
     data: Data,

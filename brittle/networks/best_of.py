@@ -6,11 +6,13 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.networks.affine import Dense
 from brittle.networks.deep import Deep
 from brittle.networks.layered import Layered
 
 
+@kinds_checked
 def best_of(network: Layered, groups: Sequence[Sequence[int]], one_logit: bool = False) -> Deep:
     """The network whose logits are the largest of every group of the given one's logits.
 

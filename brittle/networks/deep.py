@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
+from brittle.common.kinds import kinds_checked
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.layered import Layered, check_chain
@@ -118,6 +119,7 @@ def layered_or_none(network: Network) -> Layered | None:
     return network if isinstance(network, Layered) else None
 
 
+@kinds_checked
 def as_layered(network: Network, about: str) -> Layered:
     """The network itself; `about` is what needs layers, and is said where there are none.
 
@@ -136,6 +138,7 @@ def as_layered(network: Network, about: str) -> Layered:
     raise InputError(f"{about} needs a network of affine layers and ReLUs, and this is a {kind}")
 
 
+@kinds_checked
 def as_two_layer(network: Network, about: str) -> TwoLayer:
     """The network as a TwoLayer; `about` is what needs one, and is said where it is none.
 

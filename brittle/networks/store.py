@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import read_npz, write_npz
+from brittle.common.kinds import kinds_checked
 from brittle.common.paths import NETWORKS, suffix_of
 from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
@@ -58,6 +59,7 @@ def require_format(network: Network, path: str | Path) -> None:
     require(fits, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
 
 
+@kinds_checked
 def save_network(network: Network, path: str | Path) -> None:
     """Write a network whole or not at all; the suffix chooses the format.
 
@@ -91,6 +93,7 @@ def save_network(network: Network, path: str | Path) -> None:
         write_safetensors(path, tensors, notes)
 
 
+@kinds_checked
 def load_network(
     path: str | Path,
     module: nn.Module | None = None,
@@ -116,6 +119,7 @@ def load_network(
     return read_network(path, module, shape, activation=activation, output=output)[0]
 
 
+@kinds_checked
 def read_network(
     path: str | Path,
     module: nn.Module | None = None,

@@ -11,6 +11,7 @@ from torch import Tensor
 from brittle.auditing import Audit
 from brittle.auditing.sample import audited
 from brittle.auditing.treatment import HELPS
+from brittle.common.kinds import kinds_checked
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels, save
 from brittle.settings import Data
@@ -20,6 +21,7 @@ SHOWN = 5  # adversarial examples
 UNHELPFUL = "#9aa0a6"
 
 
+@kinds_checked
 def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
     """The pictures as PNG files.
 

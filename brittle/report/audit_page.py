@@ -15,6 +15,7 @@ from brittle.auditing import Audit
 from brittle.auditing.mechanisms import Mechanism
 from brittle.auditing.sample import median
 from brittle.common.files import replacing
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import jsonable
 from brittle.networks import Network
 from brittle.report import audit_charts
@@ -40,6 +41,7 @@ SCRIPTS = tuple(
 AS_SHARES = ("doubtful labels", "stopped early", "lazy training")  # mechanisms whose measure is a share
 
 
+@kinds_checked
 def write_audit_page(
     audit: Audit,
     network: Network,

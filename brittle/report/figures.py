@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from brittle.common.errors import InputError
 from brittle.common.files import replacing, write_json
+from brittle.common.kinds import kinds_checked
 from brittle.experiments.base import FigureResult
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Boundary, Chart, Curve, Heat, Histogram, Panel, Picture, Surface
@@ -127,6 +128,7 @@ def figure_folder(folder: str | Path, figure_id: str) -> Path:
     return Path(folder) / figure_id.replace("/", "-")
 
 
+@kinds_checked
 def write_figure(result: FigureResult, folder: str | Path) -> Path:
     """figure.png, figure.svg, points.csv, figure.json and index.html; the folder they are in.
 

@@ -6,6 +6,7 @@ import torch
 from matplotlib.figure import Figure
 
 from brittle.certificates import Bounds
+from brittle.common.kinds import kinds_checked
 from brittle.report.style import COLOURS, panels, save
 
 
@@ -35,6 +36,7 @@ def sandwich(found: Bounds) -> Figure:
     return figure
 
 
+@kinds_checked
 def draw_sandwich(found: Bounds, path: str | Path) -> Path:
     """The enclosures of all examples, sorted by radius, as a picture file.
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.files import replacing
+from brittle.common.kinds import kinds_checked
 from brittle.common.latex import tabular
 from brittle.common.result import short
 from brittle.theorems.comparison import Comparison
@@ -29,6 +30,7 @@ def _beside(comparison: Comparison | None, otherwise: str = "") -> list[str]:
     return [otherwise, ""] if comparison is None else [str(comparison), short(comparison.slack)]
 
 
+@kinds_checked
 def write_csv(path: str | Path, cases: Sequence[Case]) -> None:
     """Every hypothesis and every promise of every combination.
 
@@ -61,6 +63,7 @@ def _compared(case: Case) -> Iterator[list[Any]]:
             yield [part, each.name, each.value, each.relation.value, each.threshold, each.slack, each.holds]
 
 
+@kinds_checked
 def write_latex(path: str | Path, cases: Sequence[Case]) -> None:
     """A tabular with the rules of booktabs.
 

@@ -9,6 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, required
+from brittle.common.kinds import kinds_checked
 from brittle.common.notes import note
 from brittle.common.parts import check_fields
 from brittle.settings.arrays import Examples, Labels, as_rows, column_names, numbered
@@ -204,6 +205,7 @@ class Setting(ABC):
         """Whether this is a given set of examples, of which `sample` takes all or a random subset."""
         return False
 
+    @kinds_checked
     def sample(
         self, examples: int | None = None, rng: Generator | None = None, *, test: int | None = 0, in_span: bool = False
     ) -> Data:

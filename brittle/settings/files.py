@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, about, require
 from brittle.common.files import existing, read_npz, write_npz
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import option
 from brittle.common.paths import KINDS_OF_DATA, suffix_of
 from brittle.common.pickles import Record
@@ -83,6 +84,7 @@ def _table(X: Examples, y: Labels, features: Sequence[str] | None) -> Data:
     return Data(X, y, truth=Truth(features=tuple(features) if clear and features else None))
 
 
+@kinds_checked
 def load_data(path: str | Path) -> Data:
     """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures.
 
@@ -95,6 +97,7 @@ def load_data(path: str | Path) -> Data:
     return File(path).load()
 
 
+@kinds_checked
 def save_data(data: Data, path: str | Path) -> None:
     """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back.
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.settings.base import Data, Truth
 
@@ -37,6 +38,7 @@ class Summary(Result):
     truth: dict[str, object]
 
 
+@kinds_checked
 def summary(data: Data) -> Summary:
     """What these data are, counted and measured.
 

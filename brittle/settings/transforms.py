@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require, require_count, required
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import Given, option
 from brittle.settings.base import Data, Truth
 
@@ -21,6 +22,7 @@ def _two_labels(text: str, given: Given) -> tuple[int | str, int | str]:
 CLASSES = option("Two labels, such as 0,1, that become -1 and +1.", kind=str, read=_two_labels)
 
 
+@kinds_checked
 def two_classes(data: Data, classes: tuple[int, int]) -> Data:
     """The examples of two classes; the first becomes -1, the second +1.
 
@@ -60,6 +62,7 @@ def _shown(y: Tensor) -> str:
     return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
 
 
+@kinds_checked
 def downsample(data: Data, side: int) -> Data:
     """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones.
 
@@ -82,6 +85,7 @@ def downsample(data: Data, side: int) -> Data:
     return _mapped(data, resized, Truth(dim=channels * side * side, image=shape))
 
 
+@kinds_checked
 def unit_norm(data: Data) -> Data:
     """Every example divided by its Euclidean norm; a linear subspace that held them still does.
 
@@ -105,6 +109,7 @@ def unit_norm(data: Data) -> Data:
     return _mapped(data, normed, truth)
 
 
+@kinds_checked
 def principal(data: Data, components: int, *, centred: bool = False) -> Data:
     """Examples projected on the affine subspace of the top principal components of the training examples.
 
@@ -143,6 +148,7 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
     return _mapped(data, projected, truth)
 
 
+@kinds_checked
 def explained_variance(data: Data) -> Tensor:
     """Cumulative share of the training variance on the first 1, 2, ... principal components.
 

@@ -9,6 +9,7 @@ from torch import Generator
 
 from brittle.attacks import flip_intervals
 from brittle.common.errors import InputError
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.settings import Data
@@ -62,6 +63,7 @@ class Verdict(Result):
         return [hypothesis.name for hypothesis in self.hypotheses if not hypothesis.holds]
 
 
+@kinds_checked
 def check(
     theorem: Theorem | str,
     data: Data,
@@ -85,6 +87,7 @@ def check(
     return check_instance(statement, Instance(data, network, facts), beyond=beyond)
 
 
+@kinds_checked
 def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> Verdict:
     """The theorem on its own default instance; `beyond` as in `check_instance`.
 
@@ -99,6 +102,7 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
     return replace(verdict, seconds=time.process_time() - begun)
 
 
+@kinds_checked
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails.
 
@@ -114,6 +118,7 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
     return replace(verdict, seconds=time.process_time() - begun)
 
 
+@kinds_checked
 def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
     """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
 

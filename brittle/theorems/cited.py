@@ -2,10 +2,12 @@
 
 from brittle import __version__
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.theorems.papers import PAPERS, entry
 from brittle.theorems.registry import find
 
 
+@kinds_checked
 def citation(identity: str | None = None) -> str:
     """BibTeX of brittle itself; of a paper (`vardi2022`); of the paper behind a theorem, with what it claims.
 

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from brittle.common import plugins
 from brittle.common.errors import InputError, require
+from brittle.common.kinds import kinds_checked
 from brittle.common.plugins import THEOREMS as GROUP
 from brittle.theorems.base import Theorem
 from brittle.theorems.papers import PAPERS
@@ -43,6 +44,7 @@ def made(found: object, called: str) -> Theorem:
     return theorem
 
 
+@kinds_checked
 def find(identity: str) -> Theorem:
     """The theorem with this id, whatever its letters' case, or that of an installed package.
 

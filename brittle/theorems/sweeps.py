@@ -10,6 +10,7 @@ import torch
 from torch import Generator
 
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.theorems.base import Theorem
@@ -74,6 +75,7 @@ def combinations(theorem: Theorem, axes: Mapping[str, Sequence[Any]]) -> list[tu
     return [(row, replace(theorem, **row)) for row in rows]  # type: ignore[type-var]
 
 
+@kinds_checked
 def sweep(
     theorem: Theorem, axes: Mapping[str, Sequence[Any]], rng: Generator, *, beyond: bool = True, watch: Watch = silent
 ) -> tuple[Case, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Generator
 
 from brittle.common.errors import require_count
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.theorems.base import Failures, Theorem
@@ -43,6 +44,7 @@ class Trials(Result):
     seconds: float
 
 
+@kinds_checked
 def check_many(theorem: Theorem, trials: int, rng: Generator, watch: Watch = silent) -> Trials:
     """Draws the default instance again and again and counts how often the promise fails.
 

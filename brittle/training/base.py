@@ -10,6 +10,7 @@ from torch import Generator, nn
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.ending import Ending
 from brittle.common.errors import require
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import check_fields
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
@@ -140,6 +141,7 @@ class Regime(ABC):
         resume: bool = False,
     ) -> Training[Network]: ...
 
+    @kinds_checked
     def train(
         self,
         network: Model,

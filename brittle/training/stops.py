@@ -9,7 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
-from brittle.common.errors import InputError, require, require_between, require_count, require_positive
+from brittle.common.errors import InputError, require, require_between, require_count, require_finite, require_positive
+from brittle.common.kinds import kinds_checked
 from brittle.common.parts import option
 from brittle.networks.base import Network
 
@@ -97,7 +98,7 @@ class LogLoss(Stop):
     value: float
 
     def __post_init__(self) -> None:
-        require(math.isfinite(self.value), f"log_loss is {self.value!r}; it must be a finite number, such as -70")
+        require_finite("log_loss", self.value)
 
     def __str__(self) -> str:
         return f"log_loss={self.value:g}"
@@ -155,7 +156,7 @@ class Margin(Stop):
     value: float
 
     def __post_init__(self) -> None:
-        require(math.isfinite(self.value), f"margin is {self.value!r}; it must be a finite number")
+        require_finite("margin", self.value)
 
     def __str__(self) -> str:
         return f"margin={self.value:g}"
@@ -312,6 +313,7 @@ BY_NAME: dict[str, Callable[[float], Stop]] = {
 }
 
 
+@kinds_checked
 def parse_stop(text: str) -> Stop:
     """`loss=1e-30`, `log_loss=-1e4`, `margin=0.3`, `accuracy=1`, `margin_stalls=1e-3`, `steps=1000`, `seconds=60`.
 

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
 from brittle.margin.any_width.checker import check
 from brittle.margin.any_width.generation import roots
@@ -65,6 +66,7 @@ def at_least(share: float) -> str:
     return f"at least {percent:g} %"
 
 
+@kinds_checked
 def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
     """How much of the largest margin over all widths a network that classifies the data has, at least.
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from brittle.common.ending import Ending
 from brittle.common.errors import require, require_positive
+from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.margin.any_width.checker import check
@@ -72,6 +73,7 @@ class LargestMargin(Result):
         return {**named, "neurons": self.neurons, "leaves": len(self.proof.leaves), "advice": self.status.advice}
 
 
+@kinds_checked
 def largest(
     data: Data,
     *,
