@@ -13,6 +13,8 @@ from brittle.theorems.frei2023.concentration import (
     NoClusterIsLeftOut,
     WithinACluster,
 )
+from brittle.theorems.frei2023.other_clusters import BEFORE, MoreNoise
+from brittle.theorems.frei2023.remarks import LinearModelIsFragile
 from tests.theorems.clusters import NOISE, known
 
 UNIT = NOISE * math.sqrt(570) * math.log(570)  # σ√d ln d
@@ -85,3 +87,27 @@ def test_a_training_set_without_a_cluster_is_a_failure():
     counted = theorem.failures(500, torch.Generator().manual_seed(2))
     assert (counted.failures, counted.skipped) == (missing, 0)
     assert counted.promised_failure_rate == pytest.approx(4 ** (1 - math.log(4)))
+
+
+def test_the_linear_model_is_measured_on_fresh_examples():
+    means, signs = DATA.truth.means, DATA.truth.mean_labels
+    w = sum(float(y) * mean for y, mean in zip(signs, means, strict=True)) / 570
+    outputs = [float(y) * float(w @ x) for x, y in zip(DATA.X_test, DATA.y_test, strict=True)]
+    length = math.sqrt(float((w * w).sum()))
+    by_hand = {"smallest y w·x": min(outputs), "largest y w·x": max(outputs), "‖w‖": length}
+    by_hand["longest step that is needed"] = max(outputs) / length
+    assert LinearModelIsFragile().witness(known()).measures == pytest.approx(by_hand, rel=1e-10)
+
+
+def test_errors_under_more_noise_are_counted_on_fresh_examples():
+    """A tenth of the fresh labels are wrong, and so is the network there."""
+    y = DATA.y_test.clone()
+    y[:20] *= -1
+    instance, theorem = Instance(replace(DATA, y_test=y), known().network), MoreNoise()
+    network, kind = instance.kkt.network, theorem._kind(instance)
+    margins = network.logits(DATA.X_test) * y
+    measured = theorem.witness(instance).measures
+    assert measured["test error, counted"] == pytest.approx(0.1)
+    assert measured["d^(1/8)"] == pytest.approx(570 ** (1 / 8))
+    assert measured["share of them"] == pytest.approx(int(kind.sum()) / 200)
+    assert measured[BEFORE] == pytest.approx(min(m for m, k in zip(margins.tolist(), kind.tolist(), strict=True) if k))
