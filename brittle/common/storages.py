@@ -28,6 +28,7 @@ OTHER_TENSORS = {
     "torch._utils._rebuild_nested_tensor": "a nested tensor",
     "torch._utils._rebuild_tensor_v3": "a tensor of an unusual type",
 }
+QUANTISED = ("torch.qint8", "torch.quint8", "torch.qint32", "torch.quint4x2")
 FOREIGN = "holds a pickled object ({}), not plain tensors; save module.state_dict() instead"
 
 
@@ -93,6 +94,8 @@ def described(value: Any) -> str:
     """What a value of a pickle is, for a person."""
     if isinstance(value, Record | Name):
         name = value.name if isinstance(value, Record) else value.text
+        if name in QUANTISED:
+            return f"the type {name} of a quantised module (save the module of floats that it was made from)"
         return f"a pickled object ({name[:200]}), not plain tensors (save module.state_dict() instead)"
     return f"a {type(value).__name__}"
 

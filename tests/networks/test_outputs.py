@@ -169,3 +169,10 @@ def test_a_quantised_module_is_refused_in_one_line(kind):
     for shape in ((), (2,)):
         with pytest.raises(InputError, match=r"the module Sequential is quantised: .* pass the module of floats"):
             recognise(module, shape)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_state_of_a_quantised_module_is_refused_in_one_line(tmp_path):
+    torch.save(quantised("dynamic").state_dict(), tmp_path / "net.pt")
+    with pytest.raises(InputError, match=r"of a quantised module \(save the module of floats"):
+        load_network(tmp_path / "net.pt")
