@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from brittle.common.errors import InputError
 
-__version__ = "0.2.0"  # the one place; what is built and installed takes it from here
+__version__ = "0.3.0"  # the one place; what is built and installed takes it from here
 ROOMS = (
     "settings",
     "networks",
