@@ -40,7 +40,7 @@ from brittle.training.base import frozen
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 
-ATTACKS, REMEDIES = 0.5, 0.7  # of the time that is left, that these may take at most
+ATTACKS, REMEDIES = 0.65, 0.7  # of the time that is left, that these may take at most
 
 
 @kinds_checked

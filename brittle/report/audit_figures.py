@@ -9,6 +9,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from torch import Tensor
 
 from brittle.auditing import Audit
+from brittle.auditing.costs import operations
 from brittle.auditing.sample import audited
 from brittle.auditing.treatment import HELPS
 from brittle.common.kinds import kinds_checked
@@ -16,7 +17,8 @@ from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels, save
 from brittle.settings import Data
 
-GRID = 81
+GRID, COARSE = 81, 31
+SLICE_WORK = 4e10  # operations for the slice with the finer grid
 SHOWN = 5  # adversarial examples
 UNHELPFUL = "#9aa0a6"
 
@@ -99,10 +101,11 @@ def boundary_slice(audit: Audit, network: Network, data: Data) -> Figure:
     first = flip / flip.norm().clamp_min(1e-300)
     second = _across(data, row, first)
     reach = 2.2 * float(flip.norm()) or 1.0
-    steps = torch.linspace(-reach, reach, GRID, dtype=torch.float64)
+    grid = _fineness(audit, network)
+    steps = torch.linspace(-reach, reach, grid, dtype=torch.float64)
     across, along = torch.meshgrid(steps, steps, indexing="ij")
     points = x + along.reshape(-1, 1) * first + across.reshape(-1, 1) * second
-    margins = network.margins(points, y.expand(len(points))).double().view(GRID, GRID)
+    margins = network.margins(points, y.expand(len(points))).double().view(grid, grid)
     figure, (axes,) = panels(width=5.6, height=4.4)
     bound = float(margins.abs().max()) or 1.0
     with house_style():
@@ -117,6 +120,11 @@ def boundary_slice(audit: Audit, network: Network, data: Data) -> Figure:
     axes.legend(loc="upper left")
     axes.grid(False)
     return figure
+
+
+def _fineness(audit: Audit, network: Network) -> int:
+    """How many points a side of the slice has: fewer where passes take long."""
+    return GRID if GRID**2 * audit.speed * operations(network) <= SLICE_WORK else COARSE
 
 
 def _median_place(norms: Tensor) -> int:

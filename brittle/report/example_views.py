@@ -167,7 +167,7 @@ class Examples:
         """How many examples have a slice: those that the work allows."""
         if self.audit.limit is None:
             return 0
-        affordable = int(SLICE_WORK / (GRID**2 * operations(self.network)))
+        affordable = int(SLICE_WORK / (GRID**2 * self.audit.speed * operations(self.network)))
         return min(len(self.flipped), max(1, affordable))
 
     def _slice(self, row: int) -> dict[str, Any]:
