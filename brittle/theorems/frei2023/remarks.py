@@ -51,7 +51,7 @@ class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
     dim: int = 20_000
     clusters: int = 8
     noise: float = 1 / math.sqrt(20_000)
-    cosine: float = 0.001
+    cosine: float = 0.0
     test: int = 100
     kkt_tolerance: float = 1e-6
 
