@@ -103,7 +103,7 @@ class ConstantGradient(Gradient, id="melamed2023/C4.1"):
     claim: ClassVar = "with ℓ = Ω(d) and k = Ω(m) the gradient off the subspace is Ω(1)"
     note: ClassVar = "the paper leaves the constant to Ω; this is the one that Theorem 4.1 gives for the chosen shares"
 
-    width: int = 40
+    width: int = 100
     codimension_share: float = 0.5
     active_share: float = 0.1
 

@@ -63,7 +63,7 @@ class PerturbationTransfers(UniversalPerturbation, id="vardi2022/transfer"):
 
     claim: ClassVar = "z depends on the data alone: the same z takes every example of every KKT point to margin ≤ -1"
 
-    starts: int = 4
+    starts: int = 8
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().hypotheses(instance)
