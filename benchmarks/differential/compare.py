@@ -7,10 +7,10 @@ a network with the differences d' is another function if on any input
     |d' - d| > 4 ε |d| + 4 ε max(|f_i|, |f_j|) + 16 s + 16 r
 
 where ε is the unit of rounding of the reference's float type, r is what brittle says about its own rounding in float64
-(the unit of that type times the absolute values of all terms) and s is how far rounding moves d in the reference. It
-measures s itself: it runs several times with every number on the way multiplied by 1 ± 2ε at random (its inputs where
-it shows no more than these), and s is the largest change of d. Before a disagreement is reported s is measured with
-many more runs.
+(the unit of that type times the absolute values of all terms; for black boxes also 4 ε max(1, |f|)) and s is how far
+rounding moves d in the reference. It measures s itself: it runs several times with every number on the way multiplied
+by 1 ± 2ε at random (its inputs where it shows no more than these), and s is the largest change of d. Before a
+disagreement is reported s is measured with many more runs.
 
 Inputs are 0, whole numbers, ordinary ones, large ones (1e3, 1e5), small ones and points on kinks, which bisection along
 lines finds where a hidden unit changes its sign: units of the network that was read, and of the reference where it
@@ -31,6 +31,7 @@ BATCHES = (5, 2, 1)
 ROWS = 10  # of the batches after the first
 RUNS, MORE_RUNS = 3, 40
 OWN, MEASURED = 4, 16
+SMOOTH = 4  # units that an erf or tanh of a black box may be off by, relative to 1: its own steps are not seen
 LINES, HALVINGS = 10, 50
 SHOWN = 0.3  # of the references that show their hidden units, how many are asked: it takes long
 
@@ -60,14 +61,19 @@ class NoOutput(Exception):
     """The reference gives no finite outputs on any batch."""
 
 
-def disagreement(network: Network, reference: Reference, rng: np.random.Generator) -> str | None:
-    """The first disagreement found, as one line; None where there is none. Raises NoOutput."""
+def disagreement(network: Network, reference: Reference, rng: np.random.Generator, taken: float = 0.0) -> str | None:
+    """The first disagreement found, as one line; None where there is none. Raises NoOutput.
+
+    `taken` is what was taken from a probability, so that the label changes at 0.
+    """
     size = _batch_size(reference, network.dim)
     X = _ordinary(network.dim, reference.eps, rng)
     X = torch.cat([X, _rounded(_kinks(network, reference, X, rng), reference.eps)])
     X = X[: len(X) // 10 * 10]
     layers = network.to(torch.float64)
-    read, own = layers.logits(X).double().reshape(len(X), -1), layers.rounding(X).double()
+    read, own = layers.logits(X).double().reshape(len(X), -1) + taken, layers.rounding(X).double()
+    if isinstance(network, Adapter):
+        own = own + SMOOTH * reference.eps * read.abs().amax(1).clamp(min=1)
     for batch in (size, *(each for each in BATCHES if each < size)):
         rows = len(X) if batch == size else ROWS
         try:

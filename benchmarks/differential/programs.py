@@ -1,6 +1,5 @@
 """Random PyTorch modules in files, scripted, traced or exported; the reference is the module itself."""
 
-import logging
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.differential.eager import Eager
-from benchmarks.differential.outcomes import outcome
+from benchmarks.differential.outcomes import outcome, quiet
 from benchmarks.differential.sources import Source, draw_source
 from benchmarks.differential.tally import ReadingTally, shortened, skipped
 from brittle.networks import read_network
@@ -76,9 +75,8 @@ def described(case: int) -> str:
 
 
 def _quietly(write: Callable[[nn.Module, Tensor, Path], None], module: nn.Module, X: Tensor, path: Path) -> None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), quiet("torch"):
         warnings.simplefilter("ignore")
-        logging.getLogger("torch").setLevel(logging.CRITICAL)
         write(module, X, path)
 
 

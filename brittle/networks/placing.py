@@ -38,7 +38,8 @@ def numbered(shape: Sequence[int], start: int = 0) -> Tensor:
 
 def kept_apart(places: Tensor) -> tuple[Places, tuple[int, ...]]:
     """Where the numbers of one example went, -1 where there are none; the examples must not be mixed."""
-    apart = len(places) == 2 and bool((places[0] >= 0).all()) and torch.equal(places[1], -places[0])
+    two = places.ndim > 0 and len(places) == 2
+    apart = two and bool((places[0] >= 0).all()) and torch.equal(places[1], -places[0])
     if not apart:
         raise OpaqueError("it mixes the examples of a batch")
     return places[0].reshape(-1).numpy() - 1, tuple(places.shape[1:])

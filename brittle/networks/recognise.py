@@ -26,6 +26,7 @@ from brittle.networks.trace import traced
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
 UNSTEADY = 1e-2  # relative: more than rounding makes of any float type
+ALONE = 4  # examples that a module is asked about one at a time
 Run = Callable[[Tensor], Tensor]
 
 
@@ -212,7 +213,9 @@ def of_graph(
     interpreted = _interpreted(core)
     in_runs: Run = lambda X: in_chunks(interpreted, row_bytes, X)  # noqa: E731
     pairs: list[tuple[Run, Run]] = [(lambda X: network.logits(X.flatten(1)), in_runs)]
-    pairs += [] if run is None else [(_interpreted(graph), run)]
+    if run is not None:
+        _check_alone(run, inputs[0].reshape(-1, *shape)[:ALONE])
+        pairs.append((_interpreted(graph), run))
     difference = max(_difference(*pair, inputs, shape, network, torch.finfo(_type(graph)).eps) for pair in pairs)
     words = [*_words(parts), *([f"the final {cut} is cut off: its inputs decide"] if cut else [])]
     if half is not None:
@@ -221,6 +224,19 @@ def of_graph(
             "the network ends in a number from 0 to 1, a probability: the label changes at 1/2, which is taken from it"
         )
     return network, Recognition((_kind(network), *words), difference, sum(map(len, inputs)))
+
+
+def _check_alone(run: Run, rows: Tensor) -> None:
+    """A module that squeezes may take a batch of one example for something else."""
+    try:
+        with torch.no_grad():
+            together = run(rows).double().reshape(len(rows), -1)
+            apart = torch.cat([run(row[None]).double().reshape(1, -1) for row in rows])
+    except Exception:  # it takes no such batches, or fails on random inputs
+        return
+    alike = apart.shape == together.shape
+    if alike and not float((apart - together).abs().max()) <= UNSTEADY * max(1.0, float(together.abs().max())):
+        raise OpaqueError("it gives an example alone other outputs than in a batch")
 
 
 def _network(graph: Graph, shape: tuple[int, ...], layers: list[Affine], plain: bool) -> Layered:

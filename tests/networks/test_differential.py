@@ -17,7 +17,7 @@ from benchmarks.differential.__main__ import run
 from benchmarks.differential.compare import disagreement
 from benchmarks.differential.eager import Eager
 from benchmarks.differential.tally import ReadingTally
-from brittle.networks import as_network, load_network, onnx_shapes
+from brittle.networks import Adapter, as_network, load_network, onnx_shapes, recognise
 from brittle.networks.graph import Builder
 from brittle.networks.lowering import LOWERED
 from brittle.networks.operations import OPERATIONS
@@ -183,3 +183,39 @@ def test_defaults_of_onnx_are_floats_of_32_bits(tmp_path):
     X = np.array([[0.5, -1.0], [2.0, 0.25]])
     expected = np.float64(np.float32(0.2)) * X + 0.5  # 0.2 itself is 3e-9 away
     assert np.allclose(load_network(tmp_path / "net.onnx").logits(torch.from_numpy(X)).numpy(), expected, atol=1e-15)
+
+
+class Squeezed(nn.Module):
+    """A batch of one example loses its first axis, and what is joined then is joined along another one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(4, 3, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.hidden(x).unsqueeze(2).squeeze()
+        return torch.stack([h, 2 * h], 1).reshape(-1, 6)
+
+
+class FirstExample(nn.Module):
+    """Every output is taken relative to the batch's first one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = nn.Linear(1, 2, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = x.amax(-1)
+        return self.last((h - h[0])[:, None])
+
+
+@pytest.mark.parametrize("module", [Squeezed(), FirstExample()])
+def test_modules_whose_outputs_depend_on_the_batch_are_black_boxes(module):
+    network, seen = recognise(module.eval(), (4,))
+    assert isinstance(network, Adapter)
+    assert "alone" in seen.reason or "mixes" in seen.reason
+
+
+def test_a_squeeze_that_no_batch_is_read_differently_for_is_still_read():
+    layers = nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1), nn.Flatten(0)
+    assert not isinstance(as_network(nn.Sequential(*layers), (4,)), Adapter)
