@@ -137,11 +137,13 @@ class RotatedPerturbation(RotationInvariance, id="melamed2023/A.1(2)"):
         R, start, data = self.rotation(instance), start_of(instance), instance.data
         network = self.train(start, data)
         turned = self.train(replace(start, W=start.W @ R.T), Data(data.X @ R.T, data.y))
-        y, off = network.logits(data.X).sign(), OffSubspace(Instance(data, network))
-        Z = -y[:, None] * off.project((off.active[: len(data)] * network.v) @ off.weights)
-        before, after = network.logits(data.X + Z), turned.logits((data.X + Z) @ R.T)
+        off, decided = OffSubspace(Instance(data, network)), network.logits(data.X) != 0  # without a sign nothing flips
+        X = data.X[decided]
+        y = network.logits(X).sign()
+        Z = -y[:, None] * off.project((off.active[: len(data)][decided] * network.v) @ off.weights)
+        before, after = network.logits(X + Z), turned.logits((X + Z) @ R.T)
         rays = Z / Z.norm(dim=1, keepdim=True).clamp(min=1e-300)
-        flips, turned_flips = first_flip(network, data.X, y, rays), first_flip(turned, data.X @ R.T, y, rays @ R.T)
+        flips, turned_flips = first_flip(network, X, y, rays), first_flip(turned, X @ R.T, y, rays @ R.T)
         both = flips.isfinite() & turned_flips.isfinite()
         apart = (flips - turned_flips).abs()[both] / flips[both]
         one_sided = float((flips.isfinite() != turned_flips.isfinite()).any())
