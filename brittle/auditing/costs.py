@@ -29,7 +29,7 @@ RATE = 2e10  # floating-point operations per second in products of matrices
 CALL = 1e-3  # a pass through a network, however small
 SINGULAR = 1.5e-9  # of the larger side times the square of the smaller, for singular values and vectors
 BYTES = 5e8  # read and hashed per second
-BLACK_BOX_PASSES, RAY_PASSES = 4000, 300  # gradients that an attack on a black box and an exact search take at least
+BLACK_BOX_PASSES, RAY_PASSES = 3000, 400  # gradients that an attack on a black box and an exact search take at least
 
 _speed: ContextVar[float] = ContextVar("speed", default=1.0)
 
@@ -66,7 +66,7 @@ class Costs:
 
     def _passes(self, count: int) -> float:
         """So many gradients of the margin at one example, beside others."""
-        return count * self.speed * 3 * self.operations / RATE
+        return count * self.gradient(PROBED) / PROBED
 
     def attack(self, rank: int = 0) -> float:
         """The minimum-norm attack on one example, in a subspace of dimension `rank` or anywhere."""
@@ -79,7 +79,7 @@ class Costs:
 
     def ray(self) -> float:
         """An exact search along one direction, for one example."""
-        return 0.1 * self.attack() if self.two_layer else max(0.1 * self.attack(), self._passes(RAY_PASSES))
+        return self.speed * 0.1 * self.attack() if self.widths else self._passes(RAY_PASSES)
 
     def dual(self) -> float:
         """The dual bound of one example.
