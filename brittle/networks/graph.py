@@ -129,9 +129,22 @@ class Builder:
         spent = self._memory.get(output, -1) in self._spent
         require(not spent, f"{self.path}: returns what was overwritten in place under another name; {WAY_OUT}")
         steps = _needed(self.steps, output)
+        self._check_squeezed(steps)
         used = {name for step in steps for name in step.inputs()}
         constants = {name: value for name, value in self.constants.items() if name in used}
         return Graph(self.input, constants, steps, output, shape)
+
+    def _check_squeezed(self, steps: list[Step]) -> None:
+        """Squeezing every axis also takes that of a single example: only functions of each number alone may follow."""
+        squeezed: set[str] = set()
+        for step in steps:
+            inputs = list(step.inputs())
+            follows = not squeezed.isdisjoint(inputs)
+            alone = step.operation in NUMBERWISE and len(inputs) == 1
+            words = f"{self.path}: '{step.operation}' follows a squeeze of every axis, that of a single example too"
+            require(alone or not follows, f"{words}; name the axis that is squeezed")
+            if follows or (step.operation == "squeeze" and step.arguments.get("dim") is None):
+                squeezed.add(step.output)
 
     def _meant(self, operation: str) -> tuple[str, inspect.Signature]:
         """The operation of the vocabulary, and the arguments that it has under this name."""
@@ -272,6 +285,13 @@ def keeps_rows(step: Step, arguments: dict[str, Any], value: Any) -> bool:
     if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
         return apart
     return apart and not arguments.get("start") and arguments.get("end") is None
+
+
+NUMBERWISE = (  # functions of every number alone, where their other arguments are no values
+    "identity", "dropout", "contiguous", "squeeze", "relu", "leaky_relu", "elu", "gelu", "hardtanh", "softplus", "pow",
+    "sigmoid", "tanh", "abs", "neg", "exp", "log", "sqrt", "erf", "relu6", "silu", "hardsigmoid", "hardswish",
+    "clamp", "clamp_min", "clamp_max", "add", "sub", "rsub", "mul", "div",
+)  # fmt: skip
 
 
 def _needed(steps: list[Step], output: str) -> list[Step]:

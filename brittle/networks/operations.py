@@ -249,6 +249,7 @@ def squeeze(self: Tensor, dim: Lengths | None = None) -> Tensor:
     """Without axes all of length 1, but never that of the examples."""
     if dim is None:
         return torch.reshape(self, (self.shape[0], *(length for length in self.shape[1:] if length != 1)))
+    _within_rows(self, *_axes(self, dim))
     return torch.squeeze(self, dim)
 
 

@@ -17,10 +17,12 @@ from benchmarks.differential.__main__ import run
 from benchmarks.differential.compare import disagreement
 from benchmarks.differential.eager import Eager
 from benchmarks.differential.tally import ReadingTally
+from brittle.common.errors import InputError
 from brittle.networks import Adapter, as_network, load_network, onnx_shapes, recognise
 from brittle.networks.graph import Builder
 from brittle.networks.lowering import LOWERED
 from brittle.networks.operations import OPERATIONS
+from tests.networks.test_programs import save_script
 
 SEED = 2
 MOST = 300  # cases within which a planted fault must show
@@ -213,9 +215,45 @@ class FirstExample(nn.Module):
 def test_modules_whose_outputs_depend_on_the_batch_are_black_boxes(module):
     network, seen = recognise(module.eval(), (4,))
     assert isinstance(network, Adapter)
-    assert "alone" in seen.reason or "mixes" in seen.reason
+    assert "name the axis" in seen.reason or "mixes" in seen.reason
 
 
 def test_a_squeeze_that_no_batch_is_read_differently_for_is_still_read():
     layers = nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1), nn.Flatten(0)
     assert not isinstance(as_network(nn.Sequential(*layers), (4,)), Adapter)
+
+
+class SqueezedAtTheEnd(nn.Module):
+    """What follows the squeeze is a function of each number alone, whatever the shape."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden, self.last = nn.Linear(4, 3, dtype=torch.float64), nn.Linear(3, 1, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return 2 * torch.relu(self.last(torch.relu(self.hidden(x))).squeeze()) - 1
+
+
+class FirstAxis(nn.Module):
+    """Only a batch of one example has a first axis that is squeezed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hidden = nn.Linear(4, 3, dtype=torch.float64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.hidden(x).squeeze(0)
+
+
+@pytest.mark.parametrize(("module", "words"), [(Squeezed(), "name the axis"), (FirstAxis(), "mixes the examples")])
+def test_files_that_squeeze_a_single_example_are_refused(module, words, tmp_path):
+    with pytest.raises(InputError, match=words):
+        load_network(save_script(module.eval(), tmp_path / "net.pt"))
+
+
+def test_a_squeeze_before_functions_of_each_number_is_read_from_files(tmp_path):
+    module = SqueezedAtTheEnd()
+    network = load_network(save_script(module.eval(), tmp_path / "net.pt"))
+    X = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 4)))
+    assert torch.allclose(network.logits(X), module(X), atol=1e-12)
+    assert torch.allclose(network.logits(X[:1]), module(X[:1]).reshape(1), atol=1e-12)
