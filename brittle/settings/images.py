@@ -16,7 +16,7 @@ from brittle.settings.base import Data, GivenSet, Truth
 from brittle.settings.cifar import archive, read_cifar
 from brittle.settings.idx import read_idx
 from brittle.settings.sources import data_folder, sha256, source
-from brittle.settings.transforms import CLASSES, two_classes
+from brittle.settings.transforms import TWO_CLASSES, two_classes
 
 PYTHON_ARCHIVE = ("cifar-10-python.tar.gz", "6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce")
 FOLDER = option("Where the original files lie; in the data folder unless given.")
@@ -33,7 +33,7 @@ class ImageSet(GivenSet):
         True
     """
 
-    classes: tuple[int, int] | None = field(default=None, metadata=CLASSES)
+    classes: tuple[int, int] | None = field(default=None, metadata=TWO_CLASSES)
 
     def load(self) -> Data:
         pictures = self._read()

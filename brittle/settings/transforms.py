@@ -19,10 +19,18 @@ def _two_labels(text: str, given: Given) -> tuple[int | str, int | str]:
     return low, high
 
 
-CLASSES = option("Two labels, such as 0,1, that become -1 and +1.", kind=str, read=_two_labels)
+def require_two_classes(name: str, classes: object) -> None:
+    """Two different class numbers, before the data say which they hold."""
+    pair = tuple(classes) if isinstance(classes, tuple | list) else ()
+    numbers = len(pair) == 2 and all(isinstance(each, int) for each in pair) and pair[0] != pair[1]
+    require(numbers, f"{name} is {classes!r}; two different class numbers are needed")
 
 
-@kinds_checked
+CLASSES_HELP = "Two labels, such as 0,1, that become -1 and +1."
+CLASSES = option(CLASSES_HELP, kind=str, read=_two_labels)
+TWO_CLASSES = option(CLASSES_HELP, kind=str, read=_two_labels, check=require_two_classes)
+
+
 def two_classes(data: Data, classes: tuple[int, int]) -> Data:
     """The examples of two classes; the first becomes -1, the second +1.
 
@@ -32,9 +40,8 @@ def two_classes(data: Data, classes: tuple[int, int]) -> Data:
         >>> len(data), len(bt.settings.two_classes(data, (3, 8)))
         (1797, 357)
     """
+    require_two_classes("classes", classes)
     low, high = classes
-    numbers = isinstance(low, int) and isinstance(high, int) and low != high
-    require(numbers, f"classes is {classes}; two different class numbers are needed")
     for label in classes:
         held = bool((data.y == label).any())
         require(held, f"there are no examples of the class {label}; there are {_shown(data.y)}")

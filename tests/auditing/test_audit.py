@@ -92,7 +92,7 @@ def test_every_format_gives_the_same_audit(trained, tmp_path):
     save_network(network, tmp_path / "net.npz")
     torch.save(linear.state_dict(), tmp_path / "net.pt")
     subjects = (network, linear, bt.networks.load_network(tmp_path / "net.npz"))
-    subjects += (bt.networks.load_network(tmp_path / "net.pt"),)
+    subjects += (bt.networks.load_network(tmp_path / "net.pt", activation="relu"),)
     found = [quick(subject, data) for subject in subjects]
     for other in found[1:]:
         for name in ("free", "on", "off", "gradient_step"):

@@ -136,6 +136,7 @@ def test_other_layers_do_not_fit_a_state(files, capsys):
     names = {"0.weight": network.W, "0.bias": network.b, "2.weight": network.v[None], "2.bias": network.c[None]}
     torch.save(names, "state.pt")
     command = ["harden", "state.pt", "--data", "data.npz", "--remedy", "cluster-labels", "--out", "hard.pt"]
+    command += ["--activation", "relu"]
     assert main(command) == 2
     assert "cluster-labels makes other layers than state.pt has: choose --out FILE.onnx" in capsys.readouterr().err
 
