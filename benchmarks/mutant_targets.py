@@ -100,6 +100,10 @@ EQUIVALENT: dict[str, str] = {
     r"kkt\.sums\(.*\| 1 -> 2": "only the sign of the number counts",
     r"\| (AT_ONCE|DRAWS_AT_ONCE|MANY|FEW) \|": "how much is computed at once",
     r"max\(1, .*//.*\| (1 -> 2|max\(1)": "how much is computed at once",
+    r"proofcheck/balls.*\| definite \| scale = .*1e\+200 -> ": "any powers of 2 may be the scale",
+    r"proofcheck/proof.*\| _run \| code, place = next.*\| (1 -> 2|0 -> 1)$": "of a line that is none nothing is read",
+    r"deep_exact/judge.*\| _value \|.*\| 2 \* k \+ k_low \+ k_high \+ k_e ->": "k holds the slip already, twice",
+    r"attacks/base.*\| limits \|.*== 0, 1.0.*\| 1.0 -> 2.0": "the quotient is not read where the direction is 0",
 }
 # Mutants that no test notices, counted as survivors, and why each may stay; searched for in the same way.
 KNOWN: dict[str, str] = {

@@ -15,11 +15,13 @@ from brittle.attacks import (
     MinimumNorm,
     Ray,
     Restriction,
+    Target,
     Universal,
     base,
     signed_gradients,
 )
 from brittle.common.errors import InputError
+from brittle.common.progress import silent
 from brittle.networks import PyTorch, TwoLayer
 from brittle.settings import Data
 from tests.cases import ATTACKS
@@ -255,3 +257,20 @@ def test_what_is_no_attempt_is_refused_in_one_line(proposed, monkeypatch):
     monkeypatch.setattr(Far, "propose", lambda self, target: proposed)
     with pytest.raises(InputError, match=r"an Attempt with perturbations and direction of shape \(12, 8\)"):
         Far().run(*problem())
+
+
+def test_a_ray_goes_up_to_the_first_wall_of_the_box_or_to_its_limit():
+    """From (¼, ½, 2) in the box [0, 1]: outside it no ray goes anywhere along the third axis."""
+    network, X = problem(dim=3)[0], torch.tensor([[0.25, 0.5, 0.75], [0.25, 0.5, 2.0]], dtype=DOUBLE)
+    data = Data(X, torch.ones(2, dtype=DOUBLE))
+    directions = torch.tensor([[0.5, 0.0, 0.0], [-0.5, 2.0, 0.0]], dtype=DOUBLE)
+    box, free = (Target(network, data, bounds, torch.Generator(), silent) for bounds in ((0.0, 1.0), None))
+    assert box.limits(directions, 9.0).tolist() == [1.5, 0.25]
+    assert box.limits(directions, torch.tensor([1.0, 0.125])).tolist() == [1.0, 0.125]
+    assert free.limits(directions, 9.0).tolist() == [9.0, 9.0]
+    along = torch.tensor([[0.0, 0.0, 1.0], [0.0, 0.0, -0.25], [0.0, 0.0, 0.5]], dtype=DOUBLE)
+    assert box.limits(along, 9.0, torch.tensor([1, 0, 0])).tolist() == [0.0, 3.0, 0.5]
+    moved = torch.tensor([[1.0, -1.0, 0.125], [-0.125, 0.25, 0.0]], dtype=DOUBLE)
+    assert box.clip(moved).tolist() == [[0.75, -0.5, 0.125], [-0.125, 0.25, -1.0]]
+    assert box.clip(moved[:1], torch.tensor([1])).tolist() == [[0.75, -0.5, -1.0]]
+    assert torch.equal(free.clip(moved), moved)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from brittle.attacks import MinimumNorm, first_flip, flip_intervals, pieces, step_past
+from brittle.attacks import MinimumNorm, first_flip, flip_intervals, flips, pieces, step_past
 from brittle.attacks.bracketed_rays import bracketed_flips
 from brittle.common.errors import InputError
 from brittle.geometry import unit_rows
@@ -239,3 +239,15 @@ def _deep(seed):
     network = PyTorch().draw_deep(8, [20, 20], rng, outputs=3)
     X = torch.randn(30, 8, generator=rng, dtype=DOUBLE)
     return network, Data(X, network.logits(X).argmax(1))
+
+
+def test_only_a_margin_that_crosses_0_inside_a_piece_is_polished(monkeypatch):
+    """1 - φ(x) crosses 0 at 1; φ(1 - x) - φ(x - 2) is 0 between 1 and 2 and negative from there on."""
+    monkeypatch.setattr(flips, "_polished", lambda network, X, y, directions, at, *others: at + 0.25)
+    one, zero = torch.ones(1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+    crossing = TwoLayer(one[None], 0 * one, -one, one[0])
+    touching = TwoLayer(
+        torch.tensor([[-1.0], [1.0]]).double(), torch.tensor([1.0, -2.0]).double(), torch.tensor([1.0, -1.0]).double()
+    )
+    assert first_flip(crossing, zero, one, one[None], 9.0).tolist() == [1.25]
+    assert first_flip(touching, zero, one, one[None], 9.0).tolist() == [2.0]

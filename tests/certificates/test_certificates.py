@@ -9,6 +9,8 @@ import torch
 
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates.base import LONGEST, default_cap
+from brittle.certificates.margins import TwoLayerMargins
 from brittle.common.errors import InputError
 from brittle.networks import Deep, PyTorch, TwoLayer
 from brittle.networks.constructions import clustered, nearly_orthogonal, orthogonal_kkt, smaller_norm
@@ -292,3 +294,20 @@ def test_without_denormals_nothing_is_certified(small):
             Dual().bound(net, data)
     finally:
         torch.set_flush_denormal(False)
+
+
+def test_nobody_asks_farther_than_100_times_the_longest_example():
+    ones = tensor(1.0, 1.0)
+    assert default_cap(Data(tensor([3.0, 4.0], [1.0, 0.0]), ones)) == 500
+    assert default_cap(Data(tensor([0.3, 0.4], [0.0, 0.0]), ones)) == 100
+    assert default_cap(Data(tensor([1e306, 0.0], [1.0, 0.0]), ones)) == LONGEST
+
+
+def test_neurons_without_weights_are_a_constant_by_hand():
+    """N(x) = φ(x) - φ(-x) + 2φ(¼) + 3φ(-2) - φ(½) - 1 = x - 1 flips at a distance of 1 from x = 2."""
+    net = network([[1.0], [-1.0], [0.0], [0.0], [0.0]], [0.0, 0.0, 0.25, -2.0, 0.5], [1.0, -1.0, 2.0, 3.0, -1.0], -1.0)
+    margins = TwoLayerMargins.of(net, "exact")
+    assert margins.constant_inputs.tolist() == [0.25, 0.0, 0.5]
+    assert margins.constant.tolist() == [[2.0, 3.0, -1.0]]
+    found = Exact().bound(net, Data(tensor([2.0]), tensor(1.0)))
+    assert found.lower.tolist() == pytest.approx([1.0], rel=1e-5)

@@ -6,14 +6,17 @@ the slips are moved to where they do most harm, or the slips are 0 and γ is a n
 
 from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
-from brittle.certificates import dual_bound, lipschitz
+from brittle.certificates import dual_bound, linear_floors, lipschitz, relaxation
 from brittle.certificates.deep_exact import judge, leaf
 from brittle.certificates.deep_exact.problem import Multipliers, Problem
 from brittle.certificates.dual_bound import DualPoint, Kind
+from brittle.certificates.linear_floors import Floors
 from brittle.certificates.neighbourhood import LocalModel
 
 P, N, K = 3, 3, 2  # coordinates, free neurons, settled ones
@@ -333,3 +336,95 @@ def test_lipschitz_constants_pay_for_the_sums_that_they_are(monkeypatch):
     assert lipschitz._slope(model) >= plain[0] * (1 + SHARE) * (1 - 1e-9)
     assert lipschitz._slope_of_sums(model) >= plain[1] * (1 + SHARE) * (1 - 1e-9)
     assert lipschitz._quotient(model, 1.0) <= plain[2] - SHARE * size * (1 - 1e-9)
+
+
+LOST = 1e-2  # of sums below the normal floats, where it can be seen
+
+
+def double(*values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+@pytest.fixture
+def visible_floors(monkeypatch):
+    for module in (linear_floors, relaxation):
+        monkeypatch.setattr(module, "gamma", lambda count: SHARE)
+        monkeypatch.setattr(module, "LOST", LOST)
+    monkeypatch.setattr(linear_floors, "UNDERFLOW", LOST)
+    monkeypatch.setattr(relaxation, "SQUARES", LOST)
+    monkeypatch.setattr(relaxation, "ROUNDOFF", SHARE)
+
+
+def test_lines_around_relus_and_their_slips_by_hand(visible_floors):
+    """Neurons that are on, off and free; the chord of the free one is 2/3 z + 4/3, and its lower line z/4."""
+    low, high, slope = double(1.0, -3.0, -2.0), double(2.0, -1.0, 4.0), double(0.25, 0.25, 0.25)
+    before = Floors(double([1.0, 1.0, 1.0], [-1.0, -2.0, -3.0]), double(0.5, -0.5), double(0.1, 0.2))
+    after = before.through_relu(low, high, slope)
+    rise = 4 / 3 + SHARE * (2 + 4) + LOST
+    torch.testing.assert_close(after.rows, double([1.0, 0.0, 0.25], [-1.0, 0.0, -2.0]))
+    torch.testing.assert_close(after.offsets, double(0.5, -0.5 - 3 * rise))
+    slips = double(0.1 + SHARE * (2 + 4 + rise + 0.5), 0.2 + SHARE * (2 + 3 * (4 + rise) + 0.5))
+    torch.testing.assert_close(after.slip, slips)
+
+
+def test_a_layer_adds_the_sizes_of_all_its_terms_to_the_slip(visible_floors):
+    W, b, size = double([1.0, -2.0], [3.0, 0.5]), double(-4.0, 1.0), double(2.0, 1.0)
+    before = Floors(double([1.0, -1.0]), double(-0.5), double(0.1))
+    after = before.through_layer(W, W.abs(), b, size)
+    torch.testing.assert_close(after.rows, double([-2.0, -2.5]))
+    torch.testing.assert_close(after.offsets, double(-5.5))
+    lost = LOST * (1 + 3)
+    weight = (2 + 2 + 4 + lost) + (6 + 0.5 + 1 + lost) + 0.5 + lost
+    torch.testing.assert_close(after.slip, double(0.1 + SHARE * weight))
+
+
+def around(x, weights, biases, radius):
+    margins = SimpleNamespace(x=x, weights=weights, biases=biases, absolute=[each.abs() for each in weights])
+    return relaxation._Ball(margins, radius)
+
+
+def test_the_reach_in_a_ball_is_the_length_of_a_row_and_all_slips(visible_floors):
+    ball, up = around(double(-1.0, 2.0), [], [], 2.0), 1 + 8 * SHARE
+    rows = double([3.0, -4.0], [0.0, 1.0])
+    found = ball._reach(rows, rows.abs(), double(-5.0, 0.0), double(0.1, 0.2))
+    sums = 3 * (1 + LOST) + 4 * (2 + LOST) + 5 + LOST, 2 + LOST + LOST
+    reaches = [
+        (length + LOST) * 2 * (1 + SHARE) + (slip + SHARE * total) * up
+        for length, slip, total in zip((5, 1), (0.1, 0.2), sums, strict=True)
+    ]
+    torch.testing.assert_close(found, double(*reaches) * up)
+
+
+def test_floors_are_put_in_backwards_with_the_sizes_of_every_layer(visible_floors):
+    """h ≤ high of the layer before, and 0 where that is off; |x| + radius in the first."""
+    rng = torch.Generator().manual_seed(0)
+    shapes = [(3, 2), (4, 3), (2, 4)]
+    weights = [torch.randn(*shape, generator=rng, dtype=torch.float64) for shape in shapes]
+    biases = [torch.randn(shape[0], generator=rng, dtype=torch.float64) for shape in shapes]
+    x, radius = double(1.0, -2.0), 0.5
+    (W, V, last), (b, d, c) = weights, biases
+    first = around(x, weights, biases, radius).entered()
+    reach = first._reach(W, W.abs(), b, torch.zeros(3).double())
+    torch.testing.assert_close(first.low[0], W @ x + b - reach)
+    torch.testing.assert_close(first.high[0], W @ x + b + reach)
+    low, high = (double(-1.0, -3.0, -2.0), double(1.0, 2.0, -0.5)), (double(2.0, -1.0, 4.0), double(2.0, 3.0, -0.1))
+    low, high = (low[0], torch.cat([low[1], double(0.5)])), (high[0], torch.cat([high[1], double(1.0)]))
+    slopes = double(0.2, 0.3, 0.4), double(0.5, 0.6, 0.7, 0.8)
+    ball = first._replace(low=low, high=high, slopes=slopes)
+    now = Floors(last, c, torch.zeros(2).double()).through_relu(low[1], high[1], slopes[1])
+    now = now.through_layer(V, V.abs(), d, double(2.0, 0.0, 4.0)).through_relu(low[0], high[0], slopes[0])
+    now = now.through_layer(W, W.abs(), b, double(1.5, 2.5))
+    floors = now.offsets + now.rows @ x - ball._reach(now.rows, now.rows.abs(), now.offsets, now.slip)
+    torch.testing.assert_close(ball.floor(slopes), floors)
+    deeper = first._replace(low=low[:1], high=high[:1], slopes=slopes[:1])
+    above, below = deeper._backward(V, d, slopes[:1]), deeper._backward(-V, -d, slopes[:1])
+    torch.testing.assert_close(deeper._deeper()[0], above)
+    torch.testing.assert_close(deeper._deeper()[1], -below)
+
+
+def test_multipliers_of_a_leaf_whose_products_overflow_prove_nothing():
+    A, h = np.array([[1e308, 1.0], [-1e308, 1.0]]), np.ones(2)
+    with np.errstate(all="ignore"):
+        assert leaf._judged(A, h, np.full(2, 10.0)) == (1.0, -np.inf)
+        assert leaf._judged(A, 1e308 * h, np.full(2, 10.0)) == (1.0, -np.inf)
+    assert leaf._judged(A / 1e308, h, np.ones(2))[1] == pytest.approx(2.0)

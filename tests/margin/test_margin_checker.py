@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
+from brittle.margin.any_width import cover
 from brittle.margin.any_width.checker import check, confirmed_ceiling, network_margin, rows, unconfirmed, upper_margin
 from brittle.margin.any_width.cover import covered, overlap
 from brittle.margin.any_width.proof import Leaf, MarginProof, Point
@@ -136,6 +137,13 @@ def test_coverage_is_counted_and_overlaps_are_seen():
     crossed = np.array([[1, 0], [0, 1]], dtype=np.int8)  # as large together as all patterns, with one in common
     assert covered(crossed) == 1
     assert overlap(crossed) == (0, 1)
+
+
+def test_leaves_that_are_compared_in_parts_keep_their_numbers(monkeypatch):
+    monkeypatch.setattr(cover, "AT_ONCE", 1)
+    last = np.array([[-1, 0], [1, 0], [1, 1]], dtype=np.int8)
+    assert overlap(last) == (1, 2)
+    assert overlap(last[:2]) is None
 
 
 def test_a_proof_survives_its_file(tmp_path):

@@ -104,3 +104,13 @@ def test_a_floor_lies_under_the_quadratic_and_spreads_over_the_truth():
     sizes = np.sqrt(np.einsum("ij,ij->j", V, np.linalg.solve(Q.mid, V)))
     assert (np.linalg.norm(W, axis=0) + r >= sizes * (1 - 1e-12)).all()
     assert (np.linalg.norm(W, axis=0) + r <= sizes * 1.01).all()
+
+
+def test_the_scale_brings_every_diagonal_near_1_by_powers_of_2():
+    Q = np.diag([2.0**80, 1.0, 2.0**-60, 3.0])
+    proof = definite(ball(Q))
+    assert proof.scale[:3].tolist() == [2.0**-40, 1.0, 2.0**30]
+    assert (np.frexp(proof.scale)[0] == 0.5).all()
+    ones = Q.diagonal() * proof.scale**2
+    assert (ones >= 0.5).all()
+    assert (ones <= 2).all()

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +10,9 @@ import torch
 
 from benchmarks.forged import BREAKS, HELPS, accepted, broken, genuine, lie, run
 from proofcheck.__main__ import main
-from proofcheck.proof import NEVER, SPLIT, digest, read_data, read_network
+from proofcheck.balls import Refused
+from proofcheck.network import Intervals, Network
+from proofcheck.proof import DEEPEST, NEVER, SPLIT, Proof, digest, read_data, read_network
 
 HUGE = 2**33
 
@@ -218,3 +221,95 @@ def test_a_file_with_two_networks_is_refused(tmp_path, capsys):
     np.savez(tmp_path / "network.npz", **both)
     assert main(proof) == 2
     assert "one network" in capsys.readouterr().err
+
+
+def followed(lines, known, depth=0, never=True):
+    """The intervals that are left wherever a program says NEVER."""
+    seen = []
+    margin = SimpleNamespace(never=lambda left: seen.append((left.low.tolist(), left.high.tolist())) or never)
+    nothing = Network([np.eye(1)] * 2, [np.zeros(1)] * 2)
+    proof = Proof(nothing, np.zeros((1, 1)), np.ones(1), {"kinds": np.zeros((0, 1))}, np.inf)
+    proof._run(margin, iter(lines), known, depth)
+    return seen
+
+
+def test_a_split_leaves_the_part_above_0_and_then_the_part_below():
+    known = Intervals(np.array([-3.0, -5.0]), np.array([4.0, np.inf]))
+    first = followed([[SPLIT, 0], [NEVER, 0], [NEVER, 0]], known)
+    assert first == [([0.0, -5.0], [4.0, np.inf]), ([-3.0, -5.0], [0.0, np.inf])]
+    second = followed([[SPLIT, 1], [NEVER, 0], [NEVER, 0]], known)
+    assert second == [([-3.0, 0.0], [4.0, np.inf]), ([-3.0, -5.0], [4.0, 0.0])]
+
+
+@pytest.mark.parametrize("line", [[SPLIT, 2], [SPLIT, -1], [NEVER + 1, 0], [-1, 0]])
+def test_a_line_that_is_none_and_a_program_that_ends_early_leave_a_branch_open(line):
+    known = Intervals(np.full(2, -1.0), np.full(2, 1.0))
+    for program in ([line], [[SPLIT, 0], line], [[SPLIT, 0], [NEVER, 0]], []):
+        with pytest.raises(Refused, match="left open"):
+            followed(program, known)
+    with pytest.raises(Refused, match="left open"):
+        followed([[NEVER, 0]], known, never=False)
+
+
+def test_a_program_may_split_so_often_on_one_way_and_no_more():
+    known = Intervals(np.full(1, -1.0), np.full(1, 1.0))
+    assert len(followed([[NEVER, 0]], known, depth=DEEPEST)) == 1
+    with pytest.raises(Refused, match="too long"):
+        followed([[NEVER, 0]], known, depth=DEEPEST + 1)
+    with pytest.raises(Refused, match="too long"):
+        followed([[SPLIT, 0], [NEVER, 0], [NEVER, 0]], known, depth=DEEPEST)
+
+
+@pytest.mark.parametrize("bias", [-0.5, 0.5])
+def test_a_split_of_a_neuron_with_one_sign_closes_only_the_empty_part(tmp_path, capsys, bias):
+    """f = φ(x) - ½ flips at a distance of ½; the other neuron's input is the bias."""
+    claim = [[0.0], [1.0]], [bias, 0.0], [0.0, 1.0], -0.5, [1.0], 100.0
+    assert main(written(tmp_path, *claim, program=[[SPLIT, 0]])) == 1
+    assert "NOT PROVED" in capsys.readouterr().out
+
+
+def saved(path, **arrays):
+    np.savez(path, **{name.replace("_", "."): np.array(values, dtype=float) for name, values in arrays.items()})
+    return path
+
+
+UNFIT = {
+    "one layer": {"weight_0": [[1, 2]], "bias_0": [0]},
+    "a bias too many": {"weight_0": [[1, 2]], "bias_0": [0, 0], "weight_1": [[1]], "bias_1": [0]},
+    "a column too many": {"weight_0": [[1, 2]], "bias_0": [0], "weight_1": [[1, 1]], "bias_1": [0]},
+    "a bias of rows": {"weight_0": [[1, 2]], "bias_0": [[0]], "weight_1": [[1]], "bias_1": [0]},
+    "no inputs": {"weight_0": [[], []], "bias_0": [0, 0], "weight_1": [[1, 1]], "bias_1": [0]},
+    "no neurons": {"weight_0": np.zeros((0, 2)), "bias_0": [], "weight_1": [[]], "bias_1": [0]},
+}
+
+
+@pytest.mark.parametrize("arrays", UNFIT.values(), ids=UNFIT)
+def test_layers_that_do_not_fit_together_are_refused(tmp_path, arrays):
+    with pytest.raises(Refused, match="fit together"):
+        read_network(saved(tmp_path / "network.npz", **arrays))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["W", "b", "v", "c"])
+def test_a_network_with_one_number_that_is_none_is_refused(tmp_path, name, bad):
+    arrays = {"W": np.eye(2), "b": np.zeros(2), "v": np.ones(2), "c": np.zeros(1)}
+    assert len(read_network(saved(tmp_path / "network.npz", **arrays)).weights) == 2
+    arrays[name].flat[-1] = bad
+    with pytest.raises(Refused, match="NaN or infinity"):
+        read_network(saved(tmp_path / "network.npz", **arrays))
+
+
+def test_labels_are_signs_of_one_logit_or_numbers_of_classes(tmp_path):
+    hidden, X = {"weight_0": np.eye(2), "bias_0": np.zeros(2)}, np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for outputs, good, wrong in (1, [-1, 1, -1], (0, 2, -2, 0.5, np.nan)), (3, [0, 1, 2], (-1, 3, 0.5, np.nan)):
+        last = {"weight_1": np.ones((outputs, 2)), "bias_1": np.zeros(outputs)}
+        network = read_network(saved(tmp_path / "network.npz", **hidden, **last))
+        read, labels = read_data(saved(tmp_path / "data.npz", X=X, y=good), network)
+        assert read.tolist() == X.tolist()
+        assert labels.tolist() == good
+        for label in wrong:
+            with pytest.raises(Refused, match="a label"):
+                read_data(saved(tmp_path / "data.npz", X=X, y=[*good[:-1], label]), network)
+        for unfit in {"X": X[:2], "y": good}, {"X": X[:, :1], "y": good}, {"X": X, "y": np.array(good)[:, None]}:
+            with pytest.raises(Refused, match="do not fit the network"):
+                read_data(saved(tmp_path / "data.npz", **unfit), network)
