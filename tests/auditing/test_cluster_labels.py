@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import brittle as bt
 from brittle.attacks import MinimumNorm
 from brittle.auditing.budget import Budget
-from brittle.auditing.cluster_labels import ClusterLabels, clusters_of
+from brittle.auditing.cluster_labels import ClusterLabels, _looking, clusters_of
 from brittle.auditing.remedy import Patient
 from brittle.common.errors import InputError
 from brittle.networks import Deep, PyTorch, best_of
@@ -91,3 +91,12 @@ def test_the_audit_tries_it(clusters):
     (treatment,) = found.remedies
     assert treatment.applied
     assert "cluster-labels helps most" in found.verdict
+
+
+@pytest.mark.parametrize(("examples", "classes", "columns", "counted"), [(30, 3, 7, 30), (2500, 2, 20, 1000)])
+def test_looking_for_clusters_costs_a_spectrum_and_k_means_for_every_class(examples, classes, columns, counted):
+    """300 steps with 12 groups in 30 directions, of at most a thousand examples; 0.02 s for every number of groups."""
+    data = Data(torch.ones(examples, columns).double(), torch.arange(examples) % classes)
+    decomposed = 1e-3 + 1.5e-9 * max(counted, columns) * min(counted, columns) ** 2
+    each = decomposed + 300 * 2 * counted * 12 * 30 / 2e10 + 0.02 * 12
+    assert _looking(data) == pytest.approx(classes * each, rel=1e-12)

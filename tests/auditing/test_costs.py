@@ -1,12 +1,22 @@
 """What an audit counts as work, with the constants written again by hand: they are part of what a budget means."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from brittle.auditing.costs import Costs, gradient_work, judging_work, largest, operations, spectrum
-from brittle.networks import Convolution, Deep, Dense, PyTorch
+from brittle.auditing.costs import (
+    Costs,
+    at_speed,
+    gradient_work,
+    judging_work,
+    largest,
+    operations,
+    rows_at_once,
+    spectrum,
+)
+from brittle.networks import Convolution, Deep, Dense, PyTorch, TwoLayer
 from brittle.settings import Orthogonal
 
 TWO = Costs(1e6, 100, (50,), 3, two_layer=True)
@@ -34,6 +44,8 @@ def test_the_costs_of_the_parts_are_those_of_the_definition():
         (replace(DEEP, speed=8.0).gradient(10), 8 * (0.001 + 3e7 / 2e10)),
         (DEEP.dual(), 0.024 + 3.2e-3 + 0.25),
         (DEEP.branch(), 0.03 + 2.5e-5 * 130**2),
+        (replace(DEEP, squares=(50, 30)).preparing(), 3 * (50**3 + 30**3) / 2e10),
+        (replace(ONE_HIDDEN, squares=(50,)).preparing(), 0.0),
         (Costs(1e6, 9000, (4000, 2000), 9, two_layer=False).branch(), 0.03 + 1e-8 * 10_000**3),
         (spectrum(10, 1000), 0.001 + 1.5e-9 * 1000 * 100),
         (spectrum(1000, 10), 0.001 + 1.5e-9 * 1000 * 100),
@@ -66,3 +78,20 @@ def test_a_pass_and_a_gradient_cost_a_call_and_their_operations(rng):
 )
 def test_as_many_rows_as_the_work_pays_for(rows, work, most):
     assert largest(rows, float, work) == most
+
+
+@pytest.mark.parametrize(
+    ("dim", "width", "speed", "rows"),
+    # of 2 operations a parameter, three times for a gradient: as many rows as 0.5 s of 2e10 operations a second pay for
+    [(6, 4, 1.0, 1024), (998, 10_000, 1.0, 128), (998, 10_000, 8.0, 16), (998, 10_000, 4096.0, 1)],
+)
+def test_a_pass_that_nothing_can_interrupt_takes_half_a_second_at_most(dim, width, speed, rows):
+    network = TwoLayer(torch.zeros(width, dim).double(), torch.zeros(width).double(), torch.zeros(width).double())
+    with at_speed(speed):
+        assert rows_at_once(network) == rows
+    assert rows in (1, 1024) or rows <= 0.5 * 2e10 / (speed * 3 * 2 * (width * (dim + 2) + 1)) < 2 * rows
+
+
+def test_the_rows_of_a_network_without_operations_are_counted_as_if_it_had_one():
+    network = SimpleNamespace(classes=2, arrays={}, products=0, dim=3, widths=())
+    assert rows_at_once(network) == 1024

@@ -1,14 +1,17 @@
 """Geometry, regime and explanation on data and networks whose answers are known."""
 
 import math
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from brittle.auditing.explanation import explain, share_off, without_off_subspace_weights
+from brittle.auditing.found import Audit
 from brittle.auditing.geometry import geometry, random_sums, spans
 from brittle.auditing.instance import Audited
 from brittle.auditing.regime import training_regime
+from brittle.common.errors import InputError
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
 from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
@@ -154,3 +157,14 @@ def test_a_network_carried_by_one_neuron_says_so():
     data = Data(torch.ones(3, 2), torch.ones(3).double())
     found = explain(network, data, torch.eye(2, dtype=torch.float64), None)
     assert (found.neurons_carrying_gradient, found.neurons) == (1, 2)
+
+
+def test_a_page_compares_with_another_audit_where_there_is_one(monkeypatch):
+    written = []
+    monkeypatch.setattr("brittle.report.write_audit_page", lambda *given: written.append(given[-1]))
+    subject = SimpleNamespace(network={"kind": "line"}, model=None, data=None)
+    Audit.report(subject, "a.html")
+    Audit.report(subject, "a.HTML", since=SimpleNamespace(to_json=lambda: {"verdict": "before"}))
+    assert written == [None, ("the other one", {"verdict": "before"})]
+    with pytest.raises(InputError, match="the page is HTML"):
+        Audit.report(subject, "a.pdf")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.auditing.evidence import Evidence, evidence
+from brittle.auditing.evidence import Evidence, _weakest, evidence
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
@@ -179,3 +179,11 @@ def test_a_bound_that_is_far_below_the_attack_is_said_to_be_too_weak(proved, sai
     assert ("The bound is too weak for this network: it proves 0.05 " in weak_bound(subject)) == (proved == 0.1)
     assert bool(weak_bound(subject)) == said
     assert weak_bound(weak(radii(2, 2, 2))) == ""
+
+
+def test_the_weakest_margin_is_the_one_that_a_tenth_does_not_reach():
+    margins = torch.arange(1.0, 22.0).double() / 100
+    assert _weakest(margins) == pytest.approx(3 / 11)  # two of 21 are smaller
+    assert _weakest(margins - 0.12) is None
+    assert _weakest(margins - 0.11) is None
+    assert _weakest(margins - 0.1) == pytest.approx(-7.0)

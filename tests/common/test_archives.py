@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import pickle
 import zipfile
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from brittle.common.archives import inner_entry
 from brittle.common.errors import InputError
 from brittle.common.limits import Budget, Metered, read_whole
+from brittle.common.pickles import Name, Record, read_pickle
 from brittle.common.storages import opened_pt
 
 
@@ -99,3 +101,44 @@ def test_a_storage_that_declares_more_than_it_holds_is_refused(tmp_path):
             made.writestr(name, held.replace(b"Kd", b"K\xc8") if name.endswith("data.pkl") else held)
     with opened_pt(path) as (content, storages), pytest.raises(InputError, match="'a' declares 200 numbers"):
         storages.tensor("a", content["a"])
+
+
+def stored(path, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0):
+    """What a file of four numbers from 0 to 3 and this description of a view says."""
+    record = Record("persistent", (("storage", Name("torch.FloatStorage"), "0", "cpu", 4),))
+    tensor = Record("torch._utils._rebuild_tensor_v2", (record, offset, size, stride, False, {}))
+    numbers = torch.arange(4.0).numpy().tobytes()
+    path.write_bytes(archive(zipfile.ZIP_STORED, **{"a/data/0": numbers, "a/data.pkl": b"N."}))
+    with opened_pt(path) as (_, storages):
+        return storages.tensor("W", tensor)
+
+
+def test_a_view_is_read_where_it_fits_into_what_is_stored(tmp_path):
+    path = tmp_path / "a.pt"
+    assert stored(path, (2, 2), (2, 1)).tolist() == [[0.0, 1.0], [2.0, 3.0]]
+    assert stored(path, (2,), (2,), 1).tolist() == [1.0, 3.0]
+    for size in ((0,), (0, 3), (3, 0)):  # no number of it is stored, wherever it begins
+        assert stored(path, size, (1,) * len(size), 4).shape == size
+    for size, stride, offset in (((5,), (1,), 0), ((2,), (2,), 2), ((1,), (1,), 4)):
+        with pytest.raises(InputError, match=r"'W' declares the shape .* and holds 4 numbers"):
+            stored(path, size, stride, offset)
+    for size, stride, offset in (((2,), (1, 1), 0), ((2,), (-1,), 1), ((2,), (1,), -1), ((1.0,), (1,), 0)):
+        with pytest.raises(InputError, match="'W' is described in an unusual way"):
+            stored(path, size, stride, offset)
+
+
+@pytest.mark.parametrize("content", [b"\x80\x04\x8c\x05torchN\x93.", b"\x80\x04N\x8c\x01a\x93."])
+def test_a_name_in_a_pickle_is_a_text(content):
+    """STACK_GLOBAL of a text and of None, either way around."""
+    with pytest.raises(InputError, match="has a damaged pickle"):
+        read_pickle(content, lambda name: True, "{}")
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 1 - 2**63, 2**63, -(2**63)])
+def test_an_integer_in_a_pickle_has_64_bits(number):
+    content = pickle.dumps(number)
+    if abs(number) < 2**63:
+        assert read_pickle(content, lambda name: True, "{}") == number
+    else:
+        with pytest.raises(InputError, match="an integer of more than 64 bits"):
+            read_pickle(content, lambda name: True, "{}")

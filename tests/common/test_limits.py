@@ -18,6 +18,7 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 
 from brittle import InputError
+from brittle.common import limits
 from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO, Budget
 from brittle.settings import load_data
 
@@ -327,3 +328,12 @@ def test_an_identity_matrix_may_be_compressed_as_far_as_it_goes(tmp_path):
     np.savez_compressed(tmp_path / "a.npz", X=X, y=np.tile([1.0, -1.0], 500))
     assert (tmp_path / "a.npz").stat().st_size < X.nbytes / 100
     assert torch.equal(load_data(tmp_path / "a.npz").X, torch.from_numpy(X))
+
+
+def test_the_limits_are_those_of_the_documentation():
+    """docs/security.md, written again."""
+    powers = {"DIRECTORY": 22, "TEXT": 24, "PICKLE": 20, "MODEL": 19, "ROW": 25, "WORK": 35, "VALUE": 21, "MADE": 28}
+    assert {name: getattr(limits, f"LARGEST_{name}") for name in powers} == {n: 2**p for n, p in powers.items()}
+    assert (LARGEST_BYTES, LARGEST_RATIO, ALWAYS_ALLOWED) == (8 * 1024**3, 64, 128 * 1024**2)
+    assert (limits.LARGEST_ARRAYS, limits.LARGEST_GRAPH, limits.LARGEST_HELD) == (20_000, 10_000, 640 * 1024**2)
+    assert (limits.ALWAYS_TRIED, limits.TRIED_RATIO) == (2**34, 2**14)

@@ -1,6 +1,7 @@
 """The driver: every verdict can be reached, and nothing is taken from a theorem's own word."""
 
 import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
@@ -27,7 +28,7 @@ from brittle.theorems import (
 )
 from brittle.theorems.check import check_data, measure
 from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
-from brittle.theorems.instance import Facts, Instance
+from brittle.theorems.instance import Facts, Instance, Told
 from brittle.theorems.intervals import clopper_pearson
 from brittle.theorems.melamed2023 import LargeGradient
 from brittle.theorems.scaling import Scaling, fitted
@@ -393,3 +394,40 @@ def test_a_probability_outside_0_and_1_is_refused(theorem, name, value):
 def test_a_default_instance_meets_its_hypotheses_at_seeds_where_it_once_did_not(identity, seed):
     verdict = check_default(find(identity), torch.Generator().manual_seed(seed))
     assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+
+
+@dataclass(frozen=True)
+class Rates(Facts):
+    steps: int
+    rate: float
+
+
+@dataclass(frozen=True)
+class Moves(Facts):
+    steps: int
+    moves: tuple[float, ...]
+
+
+def test_told_numbers_become_the_facts_that_a_theorem_asks_for():
+    told = Told({"rate": 2.0})
+    facts = Instance(DATA, None, told).known(Rates)
+    assert facts == Rates(steps=0, rate=2.0)
+    assert (type(facts.steps), type(facts.rate)) == (int, float)
+    assert (told.kinds, told.missing) == ({Rates}, ["steps"])
+    assert math.isnan(Told({"steps": 3.0}).of(Rates).rate)
+    with pytest.raises(InputError, match=r"the fact steps is 2.5; it must be a whole number"):
+        Told({"steps": 2.5}).of(Rates)
+    with pytest.raises(InputError, match=r"there is no fact 'speed'; this theorem asks for steps, rate"):
+        Told({"speed": 1.0}).of(Rates)
+
+
+def test_facts_that_are_more_than_numbers_cannot_be_told():
+    told = Told({"steps": 3.0})
+    assert told.of(Moves) is None
+    assert (told.kinds, told.missing) == (set(), [])
+
+
+def test_the_seconds_of_a_default_instance_are_those_since_it_was_begun(rng):
+    begun = time.process_time()
+    verdict = check_default(Toy(), rng)
+    assert 0 <= verdict.seconds <= time.process_time() - begun

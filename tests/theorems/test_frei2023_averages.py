@@ -146,3 +146,9 @@ def test_at_smaller_dimensions_the_sums_of_averages_are_no_kkt_point():
 def test_too_many_clusters_are_refused():
     with pytest.raises(InputError, match="clusters is 400; at most half of dim = 500"):
         Message(dim=500).default(torch.Generator().manual_seed(0))
+
+
+def test_half_as_many_clusters_as_dimensions_can_be_averaged(rng):
+    assert averaged_instance(8, 4, NOISE, EXAMPLES, 1, rng).data.truth.means.shape == (4, 8)
+    with pytest.raises(InputError, match="clusters is 5; at most half of dim = 9 can be averaged"):
+        averaged_instance(9, 5, NOISE, EXAMPLES, 1, rng)

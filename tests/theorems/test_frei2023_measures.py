@@ -111,3 +111,11 @@ def test_errors_under_more_noise_are_counted_on_fresh_examples():
     assert measured["d^(1/8)"] == pytest.approx(570 ** (1 / 8))
     assert measured["share of them"] == pytest.approx(int(kind.sum()) / 200)
     assert measured[BEFORE] == pytest.approx(min(m for m, k in zip(margins.tolist(), kind.tolist(), strict=True) if k))
+
+
+def test_the_smallest_cluster_and_the_chance_to_leave_one_out_are_counted():
+    """Two clusters of 2 and 4 examples: 2 (1/2)^6 beside the smaller count."""
+    truth = replace(DATA.truth, cluster=torch.tensor([0, 1, 1, 0, 1, 1]))
+    few = Instance(replace(DATA, X=DATA.X[:6], y=DATA.y[:6], truth=truth))
+    measures = NoClusterIsLeftOut().witness(few).measures
+    assert measures == {"examples of the smallest cluster": 2, "chance by the union bound": 2 / 64}

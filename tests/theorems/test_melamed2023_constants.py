@@ -263,3 +263,16 @@ def test_a_training_that_is_not_known_has_no_steps():
 def test_the_tiny_start_is_allowed_its_rounding_alone():
     first = next(iter(melamed.TinyStart(**SIZES).hypotheses(drawn(melamed.TinyStart(**SIZES)))))
     assert first.tolerance == 1e-12
+
+
+def test_lengths_of_5_1_are_measured_beside_the_scale_of_the_paper():
+    theorem = melamed.UniversalPerturbation(**SIZES)
+    instance = drawn(theorem)
+    off, witness = OffSubspace(instance), theorem.witness(instance)
+    against = melamed.universal.against(off)
+    spoken = against >= 1
+    outputs, z = instance.two_layer.logits(off.points[spoken]), witness.perturbations
+    sizes = [float(each.norm()) / abs(float(f)) for each, f in zip(z, outputs, strict=True)]
+    scaled = [s / (4 / int(k) * sqrt(2000 / 1200)) for s, k in zip(sizes, against[spoken], strict=True)]
+    assert witness.measures[melamed.universal.LENGTH] == pytest.approx(max(scaled))
+    assert witness.measures[melamed.universal.PLAIN_LENGTH] == pytest.approx(max(sizes))

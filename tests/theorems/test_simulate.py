@@ -8,7 +8,7 @@ import torch
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.theorems import Outcome
-from brittle.theorems.simulate import Request, simulate
+from brittle.theorems.simulate import Request, simulate, sphere
 from brittle.theorems.vardi2022.instances import sphere_at_its_limit
 
 
@@ -53,3 +53,11 @@ def test_the_command(capsys):
     assert {"hypotheses", "bound", "measured", "advice", "seconds"} <= set(content)
     assert main(["simulate", "vardi2022/9.9", "--dim", "100"]) == 2
     assert main(["simulate", "vardi2022/4.1", "--dim", "1"]) == 2
+
+
+def test_points_of_the_sphere_as_many_as_were_asked_for(rng):
+    data = sphere(Request(dim=100, examples=2), rng)
+    assert data.y.tolist() == [1.0, -1.0]
+    assert data.dim == 100
+    with pytest.raises(InputError, match="examples is 1"):
+        sphere(Request(dim=100, examples=1), rng)

@@ -1,5 +1,6 @@
 """A theorem at every combination of some sizes: each row is the check that one would have made by hand."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ from brittle.common.errors import InputError
 from brittle.common.latex import latex
 from brittle.report.sweeps import write_latex
 from brittle.theorems import Outcome, check_default, find, sweep
-from brittle.theorems.sweeps import combinations, violated
+from brittle.theorems.comparison import at_most
+from brittle.theorems.sweeps import _looseness, _tightest, combinations, violated
 
 
 def seeded():
@@ -65,3 +67,13 @@ def test_latex_has_no_character_that_it_would_stumble_over(tmp_path):
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert len(rows) == 3
     assert all(row.count("&") == 5 for row in rows)
+
+
+def test_a_slack_counts_beside_the_size_of_its_threshold():
+    """-8 where at most -4 is asked has half of it to spare; what fails comes first, what is 0 but for rounding last."""
+    far, near = at_most("far", -8.0, -4.0), at_most("near", 1.0, 4.0)
+    zero, failed = at_most("zero", 0.0, 0.0), at_most("failed", 9.0, -1.0)
+    assert [_looseness(each)[1] for each in (far, near, zero, failed)] == [1.0, 0.75, math.inf, -10.0]
+    assert _tightest((far, near, zero)) is near
+    assert _tightest((far, near, failed)) is failed
+    assert _tightest(()) is None

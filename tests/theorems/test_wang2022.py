@@ -51,6 +51,7 @@ from brittle.theorems.wang2022.gradient import (
     _shortest,
     drawn_gradient,
     printed_last_term,
+    shortest_found,
     shortest_gradient,
     sound_last_term,
 )
@@ -454,3 +455,30 @@ def test_the_counting_step_fails_as_printed_and_holds_when_nothing_is_dropped(di
     instance = replace(instance, data=replace(instance.data, truth=replace(instance.data.truth, dim=dim)))
     assert check_instance(PrintedCountingStep(width=width), instance).verdict is Outcome.VIOLATED
     assert check_instance(SoundCountingStep(width=width), instance).verdict is Outcome.CONFIRMED
+
+
+def test_the_search_for_a_short_gradient_starts_where_it_is_told_and_stops_where_no_flip_helps():
+    fixed, movable = torch.tensor([3.0, 0.0]).double(), torch.tensor([[-2.0, 0.0], [0.0, 0.5]]).double()
+    inside = torch.tensor([True, False])
+    assert _shortest(fixed, movable, inside, 0.0) == 1
+    assert _shortest(fixed, movable, inside, 0.25) == 0.75
+    assert _shortest(fixed, movable, inside, 2.0) == 0
+    assert _shortest(fixed, movable, ~inside, 0.0) == 1  # both are flipped, one after the other
+    assert _shortest(fixed, movable[:0], inside[:0], 0.5) == 2.5
+
+
+def test_a_network_alone_is_one_start_beside_a_quarter_of_the_root():
+    theorem = PrintedQuarterRoot(dim=16, width=30, radius=0.5, draws=1)
+    instance = lazy_instance(16, 30, 0.5, 1, 0, torch.Generator().manual_seed(0))
+    measures = theorem.witness(instance).measures
+    assert measures["√d/4"] == 1
+    assert measures["smallest ‖∇f(x)‖ found in the ball"] == pytest.approx(shortest_found(Ball(instance, 0.5)))
+
+
+@pytest.mark.parametrize(("change", "rho"), [(0.8, 0.8), (0.9, math.inf)])
+def test_a_change_above_seven_eighths_is_not_bounded(change, rho):
+    """On the line f = relu(x + 1000) - 1000 at 1, whose slope changes ½ away by `change`, and 21 away again."""
+    W = torch.tensor([[1.0], [-1.0], [-1.0]]).double()
+    b, v = torch.tensor([1000.0, 0.5, -20.0]).double(), torch.tensor([1.0, change, 0.05]).double()
+    network = TwoLayer(W, b, v, torch.tensor(-1000.0).double())
+    assert segment_change(network, torch.ones(1).double()) == pytest.approx(rho)

@@ -110,7 +110,7 @@ class OneStepWithoutConstants(Theorem, id="wang2022/3.1-proof"):
 
 
 def segment_change(network: TwoLayer, x: Tensor) -> float:
-    """The smallest ρ with ‖∇f(x+δ) - ∇f(x)‖ ≤ ρ‖∇f(x)‖ up to ‖δ‖ = 2|f|/((1-ρ)‖∇f‖); infinite where ρ reaches 1.
+    """The smallest ρ with ‖∇f(x+δ) - ∇f(x)‖ ≤ ρ‖∇f(x)‖ up to ‖δ‖ = 2|f|/((1-ρ)‖∇f‖); infinite where ρ passes 7/8.
 
     Along the ray the gradient changes at the kinks only: sort them, and add up the neurons that they switch.
     """
