@@ -107,6 +107,9 @@ EQUIVALENT: dict[str, str] = {
     r"proofcheck/balls.*\| definite \| scale = .*1e\+200 -> ": "any powers of 2 may be the scale",
     r"proofcheck/proof.*\| _run \| code, place = next.*\| (1 -> 2|0 -> 1)$": "of a line that is none nothing is read",
     r"deep_exact/judge.*\| _value \|.*\| 2 \* k \+ k_low \+ k_high \+ k_e ->": "k holds the slip already, twice",
+    r"certificates/example.*\| lengths \|.*\| 1.0 -> 2.0": "the quotient is not read where the row is not far",
+    r"certificates/scales.*\| shifted \| if by.size.*-1000 -> 1000": "the other branch computes the same",
+    r"margin/kkt.*\| _explain \| typical = ": "where the solver sets out",
     r"attacks/base.*\| limits \|.*== 0, 1.0.*\| 1.0 -> 2.0": "the quotient is not read where the direction is 0",
 }
 # Mutants that no test notices, counted as survivors, and why each may stay; searched for in the same way.

@@ -5,12 +5,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
+import numpy as np
 import pytest
 import torch
 
 from brittle.attacks import Attack, AttackResult, MinimumNorm
 from brittle.attacks.base import Attempt
-from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import Dual, Exact, Lipschitz, Relaxation, scales
+from brittle.certificates.margins import FLOOR, _floored
+from brittle.certificates.rounding import SMALLEST
 from brittle.common.errors import InputError
 from brittle.networks import Deep, TwoLayer
 from brittle.settings import Data
@@ -227,3 +230,61 @@ def test_a_neuron_that_is_off_costs_nothing_whatever_its_output():
     network = two_layer([[1e90]], [-1e91], [-1e70], 0.1)
     found = Lipschitz("spectral").bound(network, Data(tensor([[0.0]]), tensor([1.0])))
     assert found.lower.tolist() == pytest.approx([1e-161], rel=1e-6, abs=0)
+
+
+def shifts(value, by):
+    """value·2^by, from the integers that a float is made of."""
+    m, e = math.frexp(value)
+    return math.ldexp(m, e + by) if abs(e + by) < 5000 else 0.0 * m
+
+
+@pytest.mark.parametrize("by", [[-1100], [-1001], [-1000], [3], [1000], [1001], [-1500, 0], [0, 900], [-1500, -1500]])
+def test_numbers_are_shifted_by_any_power_of_2(by):
+    values = np.array([[3.0, -0.75], [1e-300, 5e-324], [-1e-10, 2.0**500]])
+    values = values * 2.0**-600 if max(by) > 500 else values
+    found = scales.shifted(values, np.array(by))
+    assert found.tolist() == [[shifts(v, e) for v, e in zip(row, by * (2 // len(by)), strict=True)] for row in values]
+    assert scales.shifted(np.array([2.0**600]), -1100).tolist() == [2.0**-500]
+
+
+def test_exponents_and_sums_by_hand():
+    assert scales.exponents(np.array([1.0, 0.75, -3.0, 4.0, 2.0**-1074, 0.0])).tolist() == [
+        1,
+        0,
+        2,
+        3,
+        -1073,
+        scales.ABSENT,
+    ]
+    sums, by = scales.added(np.array([[1e308, 3.0, 0.0, 5e-324], [1e308, -3.0, 0.0, 5e-324]]))
+    assert [Fraction(m) * Fraction(2) ** int(e) for m, e in zip(sums, by, strict=True)] == [
+        2 * Fraction(1e308), 0, 0, 2 * Fraction(5e-324),
+    ]  # fmt: skip
+    assert (np.abs(sums) <= 2).all()
+    for value in (Fraction(10**400), Fraction(-1, 10**400), Fraction(3, 4), Fraction(0)):
+        m, e = scales.split(value)
+        assert abs(Fraction(m) * Fraction(2) ** e - value) <= abs(value) / 2**53
+        assert value == 0 or 0.5 <= abs(m) <= 2
+    assert scales.row_exponents(np.array([[1.0, -8.0], [0.0, 0.25]])).tolist() == [4, -1]
+
+
+def test_rows_are_brought_near_one_with_their_biases():
+    """The largest of W·2^by and b·2^b_by is between ½ and 1, and a row of zeros stays as it is."""
+    W, b = np.array([[3.0, -12.0], [0.5, 0.0], [0.0, 0.0], [0.0, 0.0]]), np.array([1.0, -2.0, 0.0, 6.0])
+    rows, heights, unit = scales.near_one(W, 10, b, 20)
+    assert unit.tolist() == [21, 22, 0, 23]
+    assert rows.tolist() == (W * 2.0 ** (10 - unit[:, None])).tolist()
+    assert heights.tolist() == (b * 2.0 ** (20 - unit)).tolist() == [0.5, -0.5, 0.0, 0.75]
+    rows, heights, unit = scales.near_one(W, np.array([[0, 3], [5, 9], [1, 1], [2, 2]]), b, np.array([0, 0, 0, 1]))
+    assert unit.tolist() == [7, 5, 0, 4]
+    assert rows.tolist() == [[3 / 128, -0.75], [0.5, 0.0], [0.0, 0.0], [0.0, 0.0]]
+    assert heights.tolist() == [1 / 128, -1 / 16, 0.0, 0.75]
+
+
+def test_small_weights_are_raised_to_a_number_whose_square_is_a_normal_float():
+    assert np.finfo(np.float64).tiny <= FLOOR**2
+    weights = np.array([1e-200, -1e-200, 0.0, 1.0, -0.5, 2.0**-1001])
+    least = np.array([FLOOR, FLOOR, FLOOR, FLOOR, FLOOR, SMALLEST])
+    found, lost = _floored(weights, np.sign(weights), least)
+    assert found.tolist() == [FLOOR, -FLOOR, 0.0, 1.0, -0.5, 2.0**-1001]
+    assert lost.tolist() == [FLOOR, FLOOR, 0.0, 0.0, 0.0, SMALLEST]

@@ -311,3 +311,9 @@ def test_neurons_without_weights_are_a_constant_by_hand():
     assert margins.constant.tolist() == [[2.0, 3.0, -1.0]]
     found = Exact().bound(net, Data(tensor([2.0]), tensor(1.0)))
     assert found.lower.tolist() == pytest.approx([1.0], rel=1e-5)
+
+
+def test_progress_counts_the_examples_that_are_finished():
+    net, seen = network([[1.0], [-1.0]], [0.0, 0.0], [1.0, -1.0]), []
+    Lipschitz().bound(net, Data(tensor([2.0], [-1.0]), tensor(1.0, -1.0)), watch=seen.append)
+    assert [(each.done, each.note) for each in seen] == [(0.5, "1 of 2 examples"), (1.0, "2 of 2 examples")]

@@ -11,8 +11,9 @@ import torch
 from benchmarks.fuzz.deep import SHAPES, draw
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Enclosure, Exact, Example, Relaxation
+from brittle.certificates.deep_exact import ellipsoid
 from brittle.certificates.deep_exact.branch_and_bound import Tree, plant
-from brittle.certificates.deep_exact.ellipsoid import Ellipse, two_rays
+from brittle.certificates.deep_exact.ellipsoid import Ellipse, shadow, two_rays
 from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
 from brittle.certificates.deep_exact.interior_point import climb, first_iterate, with_margin
 from brittle.certificates.deep_exact.judge import examine
@@ -417,3 +418,34 @@ def test_a_flip_whose_square_is_lost_in_the_balls_unit_is_not_enough():
     assert tree.radius_of(0.0, short) == 0
     problem, iterate = _dual_point(tree, 2)
     assert not examine(problem, 0 * iterate.y, 0.0).empty  # multipliers 0 prove 0 ≤ ½‖ε‖², and no more
+
+
+def test_ends_of_rays_are_moved_outwards_by_every_allowance(monkeypatch):
+    """Where they can be seen, against the roots of the quadratic equation of each ray."""
+    monkeypatch.setattr(ellipsoid, "INFLATION", share := 1e-2)
+    monkeypatch.setattr(ellipsoid, "OUTWARD", out := 3e-2)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        A, centre, slip, room = rng.normal(size=(2, 3)), rng.normal(size=2), rng.uniform(0, 0.1), rng.uniform(2, 4)
+        gram = A @ A.T
+        parts = (gram[0, 0], gram[0, 1], gram[1, 1], *centre, slip)
+        low, high = two_rays(Ellipse(*(np.array([part]) for part in parts)), room, np.array([-9.0]), np.array([9.0]))
+        inverse = np.linalg.inv(gram + np.diag(3 * share * gram.diagonal()))
+        root = np.sqrt(room) + slip * np.sqrt(inverse[1, 1])
+        wide = root**2 * (1 + 2 * share) * (1 + out)
+        more = out * (root * np.sqrt(gram[1, 1] * (1 + 3 * share)) + abs(centre[1]))
+        ends = []
+        for ray, least, most in ((np.array([0.0, 1.0]), -9.0, 0.0), (np.ones(2), 0.0, 9.0)):
+            square, cross = ray @ inverse @ ray, ray @ inverse @ centre
+            roots = np.roots([square, -2 * cross, centre @ inverse @ centre - wide])
+            if np.isreal(roots).all():
+                half = (roots.max() - roots.min()) / 2 * (1 + out) + more
+                part = max(cross / square - half, least), min(cross / square + half, most)
+                ends += part if part[0] <= part[1] else ()
+        assert (low[0], high[0]) == pytest.approx((min(ends), max(ends)) if ends else (1.0, -1.0), rel=1e-9)
+
+
+def test_shadows_are_rounded_outwards_by_hand(monkeypatch):
+    monkeypatch.setattr(ellipsoid, "INFLATION", 1e-2)
+    monkeypatch.setattr(ellipsoid, "OUTWARD", 0.125)
+    assert shadow(np.array([4.0]), 9.0, np.array([-8.0])).tolist() == pytest.approx([6 * 1.03 + 1.0])

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from brittle.certificates import dual_bound, linear_floors, lipschitz, relaxation
-from brittle.certificates.deep_exact import judge, leaf
+from brittle.certificates.deep_exact import ball, judge, leaf
 from brittle.certificates.deep_exact.problem import Multipliers, Problem
 from brittle.certificates.dual_bound import DualPoint, Kind
 from brittle.certificates.linear_floors import Floors
@@ -428,3 +428,25 @@ def test_multipliers_of_a_leaf_whose_products_overflow_prove_nothing():
         assert leaf._judged(A, h, np.full(2, 10.0)) == (1.0, -np.inf)
         assert leaf._judged(A, 1e308 * h, np.full(2, 10.0)) == (1.0, -np.inf)
     assert leaf._judged(A / 1e308, h, np.ones(2))[1] == pytest.approx(2.0)
+
+
+def test_a_neuron_is_settled_in_a_ball_only_if_rounding_cannot_turn_it_on(monkeypatch):
+    """z = -1.5 - 2γ, -3 and 5 at the example, in a ball of radius 1.5 = ¾·2."""
+    monkeypatch.setattr(ball, "gamma", lambda count: SHARE)
+    W, b = double([1.0, 0.0], [0.0, 1.0], [0.0, 2.0]), double(-2.5 - 2 * SHARE, -5.0, 1.0)
+    one = torch.ones(1, 3).double()
+    margins = SimpleNamespace(weights=(W, one), biases=(b, one[0, :1]), x=double(1.0, 2.0), exponent=0)
+    found = ball.Ball.of(margins, 1.5)
+    assert found.first.any(1).tolist() == [True, False, True]
+    np.testing.assert_allclose(found.a, [-1.5 - 2 * SHARE, -3.0, 5.0])
+    np.testing.assert_allclose(found.range_1, np.array([1.5, 1.5, 3.0]) * (1 + SHARE))
+    np.testing.assert_allclose(found.slips, SHARE * np.array([3.5 + 2 * SHARE, 7.0, 5.0]), atol=1e-13)
+    np.testing.assert_allclose(found.first @ found.first.T, [[4, 0, 0], [0, 0, 0], [0, 0, 16]], atol=1e-12)
+    assert (found.radius, found.exponent) == (0.75, 1)
+    units = [np.array([1, 2, 3]), np.array([5])]
+    scaled = found.in_units(units)
+    np.testing.assert_allclose(scaled.first, found.first / [[2.0], [4.0], [8.0]])
+    for part in "a", "slips", "range_1":
+        np.testing.assert_allclose(getattr(scaled, part), getattr(found, part) / [2.0, 4.0, 8.0], atol=1e-300)
+    np.testing.assert_allclose(scaled.weights[0], [[2 / 32, 4 / 32, 8 / 32]])
+    np.testing.assert_allclose(scaled.biases[0], [1 / 32])

@@ -1,7 +1,7 @@
 """What is known is passed on and returned: nobody's record changes behind their back."""
 
 import math
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ import torch
 
 from brittle.certificates import Enclosure, Example
 from brittle.certificates.dual_start import closed_form, first_iterate
+from brittle.certificates.example import lengths
 from brittle.certificates.neighbourhood import Span, localise
 from brittle.networks import TwoLayer
 
@@ -87,3 +88,24 @@ def test_rows_in_a_subspace_need_its_dimensions_only():
         assert np.linalg.norm(epsilon) <= span.stretch * size
         assert (np.abs(W @ delta - span.coordinates @ epsilon) <= span.rest * size).all()
         assert np.linalg.norm(epsilon) == pytest.approx(np.linalg.norm(basis.T @ delta))
+
+
+@pytest.mark.parametrize("by", [1e-300, 1e-200, 1e-145, 1e-130, 1.0, 1e100, 1e145, 1e155, 1e200, 1e300])
+def test_lengths_are_right_at_scales_whose_squares_are_no_floats(by):
+    rows = tensor([3.0, 4.0], [0.0, 0.0], [-5.0, 12.0], [0.0, -2.0]) * by
+    assert lengths(rows).tolist() == pytest.approx([5 * by, 0.0, 13 * by, 2 * by], rel=1e-14, abs=0.0)
+    mixed = torch.cat([rows, tensor([3.0, 4.0], [0.0, 0.0])])
+    assert lengths(mixed)[4:].tolist() == [5.0, 0.0]
+
+
+def test_a_flip_has_finite_numbers_and_lies_in_the_box(example):
+    assert example._flips(tensor(1.5, 0.0))
+    assert not example._flips(tensor(0.5, 0.0))
+    for bad in ([math.inf, 0.0], [1.5, math.inf], [1.5, -math.inf], [1.5, math.nan]):
+        assert not example._flips(tensor(*bad))
+    boxed = replace(example, box=(-1.0, 2.0))
+    assert boxed._flips(tensor(1.5, -1.0))
+    assert boxed._flips(tensor(2.0, 0.0))
+    for outside in ([2.5, 0.0], [1.5, -1.5], [1.5, 2.5]):
+        assert not boxed._flips(tensor(*outside))
+        assert example._flips(tensor(*outside))
