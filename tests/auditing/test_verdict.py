@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.auditing.evidence import Evidence, _weakest, evidence
+from brittle.auditing.evidence import Evidence, _one_direction, _weakest, evidence
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
@@ -187,3 +187,13 @@ def test_the_weakest_margin_is_the_one_that_a_tenth_does_not_reach():
     assert _weakest(margins - 0.12) is None
     assert _weakest(margins - 0.11) is None
     assert _weakest(margins - 0.1) == pytest.approx(-7.0)
+
+
+@pytest.mark.parametrize(
+    ("median", "halves", "share"),
+    [(2.0, (8.0, 4.0, 6.0), 0.5), (2.0, (), None), (2.0, (0.0,), None), (torch.inf, (4.0,), None)],
+)
+def test_one_direction_is_as_good_as_the_share_of_its_size(median, halves, share):
+    subject = SimpleNamespace(universal=[SimpleNamespace(half=half) for half in halves])
+    subject.free = SimpleNamespace(median=median)
+    assert _one_direction(subject) == share

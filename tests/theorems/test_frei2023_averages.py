@@ -14,6 +14,7 @@ from brittle.settings import Clusters, Data
 from brittle.theorems import Instance
 from brittle.theorems.frei2023.averages import (
     AveragedSet,
+    about_averages,
     averaged_instance,
     conditions,
     deviations,
@@ -152,3 +153,11 @@ def test_half_as_many_clusters_as_dimensions_can_be_averaged(rng):
     assert averaged_instance(8, 4, NOISE, EXAMPLES, 1, rng).data.truth.means.shape == (4, 8)
     with pytest.raises(InputError, match="clusters is 5; at most half of dim = 9 can be averaged"):
         averaged_instance(9, 5, NOISE, EXAMPLES, 1, rng)
+
+
+def test_a_multiplier_below_0_and_an_empty_cluster_are_measured():
+    instance = averaged_instance(DIM, CLUSTERS, NOISE, EXAMPLES, 1, torch.Generator().manual_seed(3))
+    training = replace(instance.facts, multipliers=torch.tensor([0.5, -0.25]).double())
+    found = {each.name: each.value for each in about_averages(instance, training, 1.0)}
+    assert found["smallest multiplier"] == -0.25
+    assert found["examples of the smallest cluster"] == min(training.cluster.bincount(minlength=2).tolist())

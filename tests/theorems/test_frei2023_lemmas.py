@@ -11,7 +11,13 @@ from brittle.settings import Data
 from brittle.theorems import Instance, Outcome, check_default, check_instance
 from brittle.theorems.frei2023 import THEOREMS
 from brittle.theorems.frei2023.groups import ClusterGroups
-from brittle.theorems.frei2023.lemmas import ClusterSumsAreSmall, InputsNotVeryNegative, Lemma, OwnSumsAreLarge
+from brittle.theorems.frei2023.lemmas import (
+    ClusterSumsAreSmall,
+    InputsNotVeryNegative,
+    Lemma,
+    OutputsAreBounded,
+    OwnSumsAreLarge,
+)
 from brittle.theorems.frei2023.properties import ordinary, p2, p3, p4
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, KKT, known, solved
@@ -145,3 +151,11 @@ def test_ordinary_examples_are_those_of_the_lemma():
         )
     assert 0 < sum(wanted) < 200
     assert ordinary(groups, held).tolist() == wanted
+
+
+def test_the_bounded_output_is_the_largest_of_either_sign(monkeypatch):
+    """Lemma D.2 where the worst examples are on the wrong side: those of the data, with their labels turned."""
+    data, network = known().data, known().kkt.network
+    monkeypatch.setattr("brittle.theorems.frei2023.lemmas.worst_in_clusters", lambda *_: (data.X, -data.y))
+    found = OutputsAreBounded().witness(known()).measures["largest |N(x)|"]
+    assert found == pytest.approx(max(abs(float(network.logits(x[None]))) for x in data.X))

@@ -6,13 +6,17 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brittle.common.errors import InputError
+from brittle.settings import Clusters, Truth
 from brittle.theorems import Instance, Outcome, check_instance
+from brittle.theorems.frei2023.assumption import OrdinaryTrainingSet
 from brittle.theorems.frei2023.concentration import (
     AcrossClusters,
     LengthOfAnExample,
     NoClusterIsLeftOut,
     WithinACluster,
 )
+from brittle.theorems.frei2023.groups import ClusterGroups
 from brittle.theorems.frei2023.other_clusters import BEFORE, MoreNoise
 from brittle.theorems.frei2023.remarks import LinearModelIsFragile
 from tests.theorems.clusters import NOISE, known
@@ -119,3 +123,20 @@ def test_the_smallest_cluster_and_the_chance_to_leave_one_out_are_counted():
     few = Instance(replace(DATA, X=DATA.X[:6], y=DATA.y[:6], truth=truth))
     measures = NoClusterIsLeftOut().witness(few).measures
     assert measures == {"examples of the smallest cluster": 2, "chance by the union bound": 2 / 64}
+
+
+@pytest.mark.parametrize("missing", ["means", "cluster"])
+def test_data_that_do_not_know_their_clusters_are_refused(missing):
+    data = replace(DATA, truth=Truth(**{"means": DATA.truth.means, "cluster": DATA.truth.cluster, missing: None}))
+    with pytest.raises(InputError, match="frei2023 is about clusters"):
+        ClusterGroups(data)
+
+
+@pytest.mark.parametrize(("examples", "drawn"), [(10, True), (11, False), (14, False)])
+def test_training_sets_are_drawn_where_their_noise_has_the_dimensions_for_it(monkeypatch, examples, drawn):
+    """n noises in the d - k dimensions off the means: of 2 clusters in R^12."""
+    data = Clusters(12, 2, 0.1).sample(examples, torch.Generator().manual_seed(0))
+    monkeypatch.setattr(OrdinaryTrainingSet, "default", lambda self, rng: Instance(data))
+    monkeypatch.setattr(OrdinaryTrainingSet, "supposes", lambda self, instance: True)
+    found = OrdinaryTrainingSet().failures(3, torch.Generator().manual_seed(1))
+    assert (found is not None) == drawn

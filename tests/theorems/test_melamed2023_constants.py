@@ -276,3 +276,43 @@ def test_lengths_of_5_1_are_measured_beside_the_scale_of_the_paper():
     scaled = [s / (4 / int(k) * sqrt(2000 / 1200)) for s, k in zip(sizes, against[spoken], strict=True)]
     assert witness.measures[melamed.universal.LENGTH] == pytest.approx(max(scaled))
     assert witness.measures[melamed.universal.PLAIN_LENGTH] == pytest.approx(max(sizes))
+
+
+@pytest.mark.parametrize(
+    ("turned", "apart"), [([2.0, 4.0, math.inf], 0.0), ([3.0, 3.0, math.inf], 0.5), ([2.0, math.inf, math.inf], 1.0)]
+)
+def test_flips_of_the_turned_network_are_compared_relative_to_the_others(monkeypatch, turned, apart):
+    theorem = melamed.RotatedPerturbation(**SMALL)
+    found = iter([torch.tensor([2.0, 4.0, math.inf]), torch.tensor(turned)])
+    monkeypatch.setattr("brittle.theorems.melamed2023.invariance.first_flip", lambda *_: next(found))
+    measures = theorem.witness(drawn(theorem)).measures
+    assert measures[melamed.invariance.SAME_FLIP] == apart
+
+
+def test_rotated_weights_are_compared_relative_to_their_length(monkeypatch):
+    theorem = melamed.RotationInvariance(**SMALL)
+    instance = drawn(theorem)
+    R, network = theorem.rotation(instance), instance.two_layer
+    assert abs(float(network.W.norm()) - 1) > 0.1
+    trained = iter([network, replace(network, W=1.5 * network.W @ R.T)])
+    monkeypatch.setattr(melamed.RotationInvariance, "train", lambda *_: next(trained))
+    assert theorem.witness(instance).measures[melamed.invariance.ROTATED] == pytest.approx(0.5)
+
+
+def test_gradients_off_the_subspace_are_sums_over_active_neurons(monkeypatch):
+    """In the plane, of data on the first axis: neurons 0 and 2 are active, 1·2 and 3·(-1) are added."""
+    theorem = melamed.LawOfTheStart()
+    monkeypatch.setattr(melamed.LawOfTheStart, "train", lambda self, start, data: start)
+    W = torch.tensor([[1.0, 2.0], [-1.0, 3.0], [1.0, -1.0]]).double()
+    network = TwoLayer(W, torch.zeros(3).double(), torch.tensor([1.0, 2.0, 3.0]).double())
+    data, eye = Data(torch.tensor([[1.0, 0.0]]).double(), torch.ones(1).double()), torch.eye(2).double()
+    weights, lengths = theorem._off(data, (network,), eye, eye[:, :1])
+    assert weights.abs().tolist() == [2, 3, 1]
+    assert lengths.tolist() == [1]
+
+
+def test_the_training_of_r_3_1_is_told_as_it_was_run():
+    instance = melamed.StalledMargin(width=3, examples=5, power=1.5, pace=2.0)._trained(
+        4, torch.Generator().manual_seed(0)
+    )
+    assert instance.facts == Training(beta=1 / 2, rate=2 / (5 * 4), decay=0.0, steps=8)

@@ -55,7 +55,7 @@ from brittle.theorems.wang2022.gradient import (
     shortest_gradient,
     sound_last_term,
 )
-from brittle.theorems.wang2022.neurons import CHANGES, displaced
+from brittle.theorems.wang2022.neurons import AT_MOVED, AT_X, CHANGES, displaced
 from brittle.theorems.wang2022.output import output_bound
 from brittle.theorems.wang2022.sweep import first_open_dim
 
@@ -482,3 +482,61 @@ def test_a_change_above_seven_eighths_is_not_bounded(change, rho):
     b, v = torch.tensor([1000.0, 0.5, -20.0]).double(), torch.tensor([1.0, change, 0.05]).double()
     network = TwoLayer(W, b, v, torch.tensor(-1000.0).double())
     assert segment_change(network, torch.ones(1).double()) == pytest.approx(rho)
+
+
+def test_neurons_near_a_displaced_point_are_counted_one_by_one(rng):
+    theorem = FewUnstable(dim=10, width=400, radius=5.0, size=0.5)
+    instance = lazy_instance(10, 400, 5.0, 3, 0, rng)
+    W, X = instance.two_layer.start.W, instance.data.X
+    moved = displaced(X, 0.5)
+    counts = [sum(abs(float(w @ x)) <= 5 / 20 * float(x.norm()) for w in W) for x in (*X, *moved)]
+    found = theorem.witness(instance).measures
+    assert found[AT_X] == max(counts[:3])
+    assert found[AT_MOVED] == max(counts[3:])
+    assert float(moved.norm(dim=1).min()) > 1.1
+
+
+def test_one_step_is_as_long_as_its_largest_change_of_the_gradient_asks_for(rng):
+    instance = lazy_instance(20, 400, 1.0, 20, 0, rng)
+    network, ones = instance.two_layer, torch.ones(1).double()
+    bounded = [segment_change(network, x) < 1 for x in instance.data.X]
+    instance = replace(instance, data=instance.data.take(torch.tensor(bounded).nonzero()[:, 0]))
+    rhos = [segment_change(network, x) for x in instance.data.X]
+    assert 0 < min(rhos) < max(rhos) < 1
+    outputs = network.logits(instance.data.X)
+    lengths = [float(network.logit_gradients(x[None], ones).norm()) for x in instance.data.X]
+    etas = [2 * abs(float(f)) / ((1 - rho) * g**2) for f, rho, g in zip(outputs, rhos, lengths, strict=True)]
+    witness = OneStepWithoutConstants().witness(instance)
+    assert witness.measures["largest ρ"] == max(rhos)
+    assert witness.measures["largest |η|"] == pytest.approx(max(etas))
+    norms = [eta * g for eta, g in zip(etas, lengths, strict=True)]
+    assert witness.perturbations.norm(dim=1).tolist() == pytest.approx(norms)
+
+
+def test_failures_of_b_4_and_b_6_are_counted_draw_by_draw():
+    """Every failure once: many neurons near the boundary, and a neuron whose sign a fixed δ changes."""
+
+    def again():
+        return torch.Generator().manual_seed(2)
+
+    few = FewUnstable(width=50, radius=2.0, gamma=0.9)
+    most = 2 / math.sqrt(50) * 50 + math.sqrt(50 * math.log(1 / 0.9) / 2)
+    near = (torch.randn(40, 50, generator=again(), dtype=torch.float64).abs() <= 2 / math.sqrt(50)).sum(1)
+    many, drawn = sum(count > most for count in near.tolist()), few.failures(40, again())
+    assert (drawn.failures, drawn.skipped, drawn.promised_failure_rate) == (many, 0, 0.9)
+    crossing = RareCrossing(dim=50, size=0.4)
+    turned = 0
+    for first, second in torch.randn(300, 2, generator=again(), dtype=torch.float64).tolist():
+        turned += (first > 0) != (math.sqrt(1 - 0.4**2) * first + 0.4 * second > 0)
+    drawn = crossing.failures(300, again())
+    assert many > 0
+    assert (drawn.failures, drawn.skipped) == (turned, 0)
+    assert drawn.promised_failure_rate == pytest.approx(0.4 * math.sqrt(2 * math.log(50)) + 1 / 50)
+
+
+def test_the_change_of_b_9_is_looked_for_at_its_size(monkeypatch, rng):
+    sizes = []
+    monkeypatch.setattr("brittle.theorems.wang2022.change.found_change", lambda *given: sizes.append(given[-1]) or 3.0)
+    measures = SmallChange(size_constant=0.5).witness(lazy_instance(16, 30, 0.5, 1, 0, rng)).measures
+    assert sizes == [0.5 / 4]
+    assert sorted(measures.values()) == [3 / 4, 3]

@@ -290,3 +290,38 @@ def test_the_sweeps_suppose_the_ball_and_a_width_of_d_to_the_2_4(theorem):
 def test_the_network_of_b_4_as_printed_lies_in_the_ball():
     theorem = wang.PrintedUnstable(**BALL)
     assert_pinned(theorem.hypotheses(drawn(wang.FewUnstable(**BALL))), [*IN_BALL, 0.5])
+
+
+def chi_square_tail(x: float, degrees: int) -> float:
+    """P(χ² > x) for an even number of degrees of freedom: e^(-x/2) Σ (x/2)^j/j!."""
+    return exp(-x / 2) * sum((x / 2) ** j / math.factorial(j) for j in range(degrees // 2)) if x > 0 else 1.0
+
+
+def exact_tails() -> list[tuple[Theorem, float]]:
+    mean = sqrt(2) * math.gamma(5.5) / math.gamma(5.0)  # of the length of a Gaussian vector in R^10
+    lengths = chi_square_tail((mean + 1.2 / 1.5) ** 2, 10) + 1 - chi_square_tail((mean - 1.2 / 1.5) ** 2, 10)
+    reach = 4 * sqrt(100 * log(2 / 0.9))
+    squares = chi_square_tail(100 + reach, 100) + 1 - chi_square_tail(100 - reach, 100)
+    return [
+        (wang.Bernstein(count=10, t=0.5, variance=4.0, scale=3.0), chi_square_tail(10 + sqrt(40) + 1.5, 10)),
+        (wang.Chernoff(count=3, t=2.0, mean=0.1), 0.1 * 0.2),  # 0, 0.1 and 0.2
+        (wang.Chernoff(count=3, t=0.5, mean=0.1), 1 - 0.9 * 0.8),
+        (wang.LipschitzOfGaussians(count=10, t=1.2, slope=1.5), lengths),
+        (wang.PrintedChiSquare(count=100, gamma=0.9), squares),
+        (wang.PrintedMoments(order=6), 2.0),  # 0!!/(1!/2)
+        (wang.SoundMoments(order=6), 1.0),
+    ]
+
+
+@pytest.mark.parametrize(("theorem", "exact"), exact_tails())
+def test_exact_tails_are_those_of_closed_forms(theorem: Theorem, exact: float):
+    (found,) = theorem.witness(drawn(theorem)).measures.values()
+    assert found == pytest.approx(exact, rel=1e-9)
+
+
+def test_no_exponent_is_fitted_to_radii_that_are_infinite():
+    instance = drawn(wang.Cone(dim=20, width=30))
+    radii = RobustRadii((9, 16, 25), ((1.0, 3.0), (0.8, math.inf), (0.5, 0.7)), ((1.0,), (0.8,), (0.5,)))
+    (worst,) = wang.NoRobustLazyNetwork().scaling(replace(instance, facts=radii))
+    assert worst.measure.endswith("worst")
+    assert wang.NoRobustLazyNetwork().scaling(instance) == ()
