@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from brittle.certificates import dual_bound, linear_floors, lipschitz, relaxation
+from brittle.certificates.cholesky import factor
 from brittle.certificates.deep_exact import ball, judge, leaf
 from brittle.certificates.deep_exact.problem import Multipliers, Problem
 from brittle.certificates.dual_bound import DualPoint, Kind
@@ -302,7 +303,7 @@ def test_linear_terms_pay_for_slips_and_rounding(visible_rounding):
         assert total == pytest.approx(plain - model.error + worst, rel=1e-9)
         sizes = (np.abs(g[N]) + np.abs(c)) ** 2 / (2 * kappa)
         monomials = model.beta + model.error - worst + np.abs(g * model.a)[~N].sum() + np.abs(c * model.a[N]).sum()
-        assert SHARE * (monomials + sizes.sum()) <= slip <= SHARE * (monomials + 2.001 * sizes.sum())
+        assert slip == pytest.approx(SHARE * (monomials + 2 * sizes.sum()), rel=1e-9)
 
 
 @pytest.mark.parametrize("share", [0.0, 1e-12, 1e-7])
@@ -450,3 +451,43 @@ def test_a_neuron_is_settled_in_a_ball_only_if_rounding_cannot_turn_it_on(monkey
         np.testing.assert_allclose(getattr(scaled, part), getattr(found, part) / [2.0, 4.0, 8.0], atol=1e-300)
     np.testing.assert_allclose(scaled.weights[0], [[2 / 32, 4 / 32, 8 / 32]])
     np.testing.assert_allclose(scaled.biases[0], [1 / 32])
+
+
+def test_the_quadratic_form_pays_for_every_sum_where_it_can_be_seen(visible_rounding, monkeypatch):
+    monkeypatch.setattr(dual_bound, "definite", lambda A, trace, count: factor(A))  # so that x is A⁻¹p
+    for seed in range(4):
+        model, rng = model_of(seed), np.random.default_rng(seed)
+        kinds = dual_bound.initial_kinds(model)
+        N = kinds == Kind.CONCAVE
+        top = np.linalg.eigvalsh(model.W[N].T @ model.W[N])[-1]
+        dual = DualPoint(0.5, rng.normal(size=6), np.full(6, 0.8 / (0.5 * top)), kinds)
+        g, kappa, sizes = dual_bound.feasible_slopes(model, dual), 0.5 * dual.curvatures[N], model.sizes[N]
+        p = model.q + g @ model.W
+        x = np.linalg.solve(np.eye(3) - (model.W[N].T * kappa) @ model.W[N], p)
+        long, load = np.linalg.norm(x), np.linalg.norm(model.q) + np.abs(g) @ model.sizes
+        bent = np.abs(model.W[N] @ x) + SHARE * sizes * long
+        curve, own, slip = kappa @ bent**2 * (1 + SHARE), long**2 * (1 - SHARE), SHARE * load * long
+        off = SHARE * (load + long + 2 * (kappa * bent) @ sizes)
+        form = 2 * (p @ x + slip) - own + curve + off**2 / dual_bound.LEAST
+        form += SHARE * (2 * abs(p @ x) + 2 * slip + own + curve)
+        assert dual_bound._quadratic_form(model, dual, g) == pytest.approx(form, rel=1e-9)
+
+
+def test_the_proven_value_pays_for_its_terms_by_hand(visible_rounding, monkeypatch):
+    """½·(-2) - ⅛·3 = -1.375."""
+    monkeypatch.setattr(dual_bound, "_linear_terms", lambda *_: (-2.0, 0.1))
+    monkeypatch.setattr(dual_bound, "_quadratic_form", lambda *_: 3.0)
+    model = model_of(0)
+    dual = DualPoint(0.5, np.zeros(6), np.ones(6), dual_bound.initial_kinds(model))
+    assert dual_bound.proven_value(model, dual) == pytest.approx(-1.375 - 0.05 - SHARE * 1.375, rel=1e-12)
+
+
+def test_a_slope_is_the_smaller_of_two_sums_by_hand(monkeypatch):
+    """‖W‖‖c‖ = 5 against Σ‖w‖|c| = 7, and then 4·5 against 2·4 = 8; ‖q‖ = 2."""
+    monkeypatch.setattr(lipschitz, "gamma", lambda count: SHARE)
+    model = replace(model_of(0, neurons=3), W=np.eye(3), sizes=np.ones(3), q=np.array([0.0, 2.0, 0.0]))
+    apart = replace(model, c=np.array([3.0, 0.0, -4.0]))
+    assert lipschitz._slope(apart) == pytest.approx((2 + 5 * (1 + SHARE)) * (1 + SHARE), rel=1e-6)
+    assert lipschitz._slope_of_sums(apart) == pytest.approx((2 + 7 * (1 + SHARE)) * (1 + SHARE), rel=1e-12)
+    alone = replace(apart, W=np.diag([2.0, 4.0, 0.0]), sizes=np.array([2.0, 4.0, 0.0]), c=np.array([-4.0, 0.0, 3.0]))
+    assert lipschitz._slope(alone) == pytest.approx((2 + 8 * (1 + SHARE)) * (1 + SHARE), rel=1e-12)

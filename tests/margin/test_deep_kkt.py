@@ -170,3 +170,10 @@ def test_flow_of_a_deep_network_comes_nearer():
     )
     assert late.stationarity < 0.8 * early.stationarity
     assert late.normalised_margin > early.normalised_margin
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, -1.0, math.nan])
+def test_a_tolerance_below_0_is_refused(wrong):
+    network, data = closed_form(4, 4)
+    with pytest.raises(InputError, match=f"margin_tolerance is {wrong!r}"):
+        deep_residual(as_deep(network), data, margin_tolerance=wrong)

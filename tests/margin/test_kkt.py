@@ -190,3 +190,9 @@ def test_bad_input_is_named(change, words):
 def test_a_network_with_biases_cannot_be_judged_without_them():
     with pytest.raises(InputError, match="biases=False"):
         residual(*closed_form(4, 4), biases=False)
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, -1.0, math.nan])
+def test_a_tolerance_below_0_is_refused(wrong):
+    with pytest.raises(InputError, match=f"margin_tolerance is {wrong!r}"):
+        residual(*closed_form(4, 4), margin_tolerance=wrong)

@@ -9,11 +9,13 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.margin.any_width import cover
+from brittle.margin import gap
+from brittle.margin.any_width import checker, cover
 from brittle.margin.any_width.checker import check, confirmed_ceiling, network_margin, rows, unconfirmed, upper_margin
 from brittle.margin.any_width.cover import covered, overlap
 from brittle.margin.any_width.proof import Leaf, MarginProof, Point
 from brittle.networks import TwoLayer
+from brittle.settings import Data
 from tests.margin.gains import featured, largest_gain
 from tests.margin.invented import arbitrary, by_hand, lowest, split
 
@@ -198,3 +200,41 @@ def test_sums_that_leave_the_floats_confirm_no_leaf():
     proof = MarginProof(network, False, lam, 1e-3, points, leaves)
     with np.errstate(all="ignore"):
         assert unconfirmed(proof, X, y, proof.ceiling, range(6)) == list(range(6))
+
+
+def test_a_network_with_the_largest_margin_has_all_of_it():
+    """e₁, e₂ and (2, -5), which carries no multiplier: γ* = ¼ still."""
+    X = torch.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, -5.0]], dtype=torch.float64)
+    data = Data(X, torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64))
+    found = gap(by_hand()[0].network, data, biases=False)
+    assert found.normalised_margin == pytest.approx(0.25, rel=1e-9)
+    assert found.upper == pytest.approx(0.25, rel=1e-6)
+    assert 1 - 1e-6 < found.share <= 1
+
+
+def room_beside(G, error, y, signs, share):
+    """The lowest ceiling with diag(top, y) - G - shift·I ⪰ 0, by bisection; every γ is the share."""
+    free, taken = np.flatnonzero(signs == 0), np.append(1.0, signs)
+    B = np.column_stack([taken, np.eye(len(taken))[:, 1 + free]])
+    small, sizes = B.T @ G @ B, np.abs(G) @ np.abs(taken)
+    off = (len(taken) - len(free)) * error + share * (np.abs(taken) @ sizes + 2 * np.linalg.norm(sizes))
+    low, high = 0.0, 100.0
+    for _ in range(100):
+        middle = (low + high) / 2
+        diagonal = np.append(middle - y[free].sum() * (1 + share), y[free])
+        shift = (off + share * (np.abs(diagonal).sum() + small.trace())) * (1 + share)
+        definite = np.linalg.eigvalsh(np.diag(diagonal) - small)[0] > shift
+        low, high = (low, middle) if definite else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("signs", [[], [0], [1], [-1, 0], [1, -1], [0, 1, 0]])
+def test_a_leaf_is_below_a_ceiling_that_pays_for_all_rounding(signs, monkeypatch):
+    monkeypatch.setattr(checker, "gamma", lambda count: 1e-3)
+    rng, signs = np.random.default_rng(len(signs)), np.array(signs, dtype=np.int8)
+    B = rng.normal(size=(4, 1 + len(signs))) / 2
+    G, y = B.T @ B, rng.uniform(6, 7, size=len(signs))
+    least = room_beside(G, 1e-2, y, signs, 1e-3)
+    assert least > y[signs == 0].sum() + 0.02
+    assert checker._below(checker.Gram(G, 1e-2), y, signs, least * (1 + 1e-9))
+    assert not checker._below(checker.Gram(G, 1e-2), y, signs, least * (1 - 1e-9))

@@ -1,5 +1,6 @@
 """The Lagrangian of the checker against its definition in fractions, and what it says of flips against flips."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -205,3 +206,14 @@ def test_a_line_needs_the_ends_that_it_uses(end, multiplier):
     used = _put(nothing, 4, -1.0 if (end, multiplier) == ("low", "nu") else 1.0)
     with pytest.raises(Refused, match="an interval"):
         margin.check(step._replace(**{multiplier: used}), known)
+
+
+@pytest.mark.parametrize("weight", [1e-300, 0.5, 0.0, -1e-300])
+def test_a_line_needs_a_weight_that_is_not_negative(weight):
+    margin, step, known = _admissible()
+    margin = replace(margin, c=ball(np.array([weight, -1.0, 1.0])))
+    if weight >= 0:
+        margin.check(step, known)
+        return
+    with pytest.raises(Refused, match="above its neuron"):
+        margin.check(step, known)

@@ -8,7 +8,8 @@ import pytest
 from benchmarks.forged_margins import Genuine, accepted
 from brittle.margin.any_width.writing import _feasible
 from brittle.settings import save_data
-from margincheck.proof import RANGE
+from margincheck.proof import RANGE, read_data, read_proof
+from proofcheck.balls import Refused
 from proofcheck.proof import digest
 from tests.margin.invented import by_hand
 
@@ -91,3 +92,25 @@ def test_one_wrong_array_is_refused_for_its_own_reason(claim, tmp_path, message,
     passed, output = accepted(claim.arrays, claim, tmp_path / "proof.npz")
     assert not passed
     assert message in output
+
+
+@pytest.mark.parametrize("wrong", [2 * RANGE, -2 * RANGE, np.inf, np.nan])
+def test_examples_with_one_number_out_of_range_are_refused(tmp_path, wrong):
+    X, y = np.eye(2), np.array([1.0, -1.0])
+    np.savez(tmp_path / "data.npz", X=RANGE * X, y=y)
+    assert read_data(tmp_path / "data.npz")[0].max() == RANGE
+    X[1, 1] = wrong
+    np.savez(tmp_path / "data.npz", X=X, y=y)
+    with pytest.raises(Refused, match="too many or too large"):
+        read_data(tmp_path / "data.npz")
+
+
+def test_leaves_take_no_more_time_than_is_given(claim, tmp_path):
+    np.savez(tmp_path / "proof.npz", **claim.arrays)
+    for seconds in np.inf, 0.0:
+        proof = read_proof(tmp_path / "proof.npz", *read_data(claim.data), seconds)
+        if seconds:
+            proof._check(0)
+            continue
+        with pytest.raises(Refused, match="too long"):
+            proof._check(0)
