@@ -491,3 +491,18 @@ def test_a_slope_is_the_smaller_of_two_sums_by_hand(monkeypatch):
     assert lipschitz._slope_of_sums(apart) == pytest.approx((2 + 7 * (1 + SHARE)) * (1 + SHARE), rel=1e-12)
     alone = replace(apart, W=np.diag([2.0, 4.0, 0.0]), sizes=np.array([2.0, 4.0, 0.0]), c=np.array([-4.0, 0.0, 3.0]))
     assert lipschitz._slope(alone) == pytest.approx((2 + 8 * (1 + SHARE)) * (1 + SHARE), rel=1e-12)
+
+
+def test_multipliers_that_may_be_used_by_hand():
+    """t is not read; λ has any sign; all others are at least 0, and none is too large."""
+    problem = problem_of(0)
+    signed = problem.signed
+    good = np.where(signed, judge.LARGEST, -judge.LARGEST)
+    good[1] = 1.0
+    assert judge._admissible(problem, good)
+    assert not judge._admissible(problem, good[:-1])
+    assert not judge._admissible(problem, np.append(good, 0.0))
+    for place in range(len(good)):
+        for bad in np.inf, np.nan, 2 * judge.LARGEST, *([-1e-300] if signed[place] else [-np.inf]):
+            wrong = np.where(np.arange(len(good)) == place, bad, good)
+            assert judge._admissible(problem, wrong) is (place == 1 and not signed[1])

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from brittle import InputError
 from brittle.margin import residual
+from brittle.margin.neurons import Weights
+from brittle.margin.stationarity import stationarity_problem
 from brittle.networks import TwoLayer
 from brittle.settings import Data
 from tests.margin.reference import (
@@ -196,3 +198,18 @@ def test_a_network_with_biases_cannot_be_judged_without_them():
 def test_a_tolerance_below_0_is_refused(wrong):
     with pytest.raises(InputError, match=f"margin_tolerance is {wrong!r}"):
         residual(*closed_form(4, 4), margin_tolerance=wrong)
+
+
+def test_slopes_are_free_where_an_input_is_small_against_both_lengths_by_hand():
+    """‖x‖ = 5 and 1, ‖w‖ = 4, ¼ and 4 with the tolerance 0.1: |z| up to 2, ⅛ and 2, and up to 0.4, 0.025 and 0.4."""
+    X = torch.tensor([[3.0, 4.0], [1.0, 0.0]], dtype=torch.float64)
+    W = torch.tensor([[4.0, -3.2], [0.0, 0.25], [-0.3, -4.0]], dtype=torch.float64)
+    W[0] *= 4 / W[0].norm()
+    Z = X @ W.T  # -0.6.., 1 and -16.9; 3.1.., 0 and -0.3
+    weights = Weights(W, torch.tensor([1.0, -1.0, 1.0], dtype=torch.float64))
+    found = stationarity_problem(X, torch.ones(2, dtype=torch.float64), weights, 0.1)
+    assert sorted(map(tuple, found.kinks.tolist())) == [(0, 0), (1, 1), (1, 2)]
+    assert found.active.tolist() == [[False, True, False], [True, False, False]]
+    torch.testing.assert_close(found.Z, Z)
+    dead = Weights(W, torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64))
+    assert len(stationarity_problem(X, found.y, dead, 0.1).kinks) == 2
