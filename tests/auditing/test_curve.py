@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import brittle as bt
 from brittle.attacks import MinimumNorm
+from brittle.auditing.costs import Costs
+from brittle.auditing.curve import curve
 from brittle.auditing.remedies import RemoveOffSubspace
 from brittle.auditing.remedy import Signs
 from brittle.auditing.sample import tenth
@@ -121,3 +124,14 @@ def test_nine_tenths_reach_the_tenth():
     assert tenth(torch.arange(1.0, 11.0)) == 1
     assert tenth(torch.arange(1.0, 21.0)) == 2
     assert tenth(torch.tensor([5.0])) == 5
+
+
+def test_a_fifth_of_the_work_that_is_left_pays_for_the_way(clusters):
+    network, data = clusters
+    granted, costs = [], []
+    budget = SimpleNamespace(left=50.0, grant=lambda work: granted.append(work) or affords)
+    affords = SimpleNamespace(steps=lambda work: costs.append(work) or 5)
+    way = [SimpleNamespace(kept=True, kappa=0.5, network=network)] * 3
+    assert curve(SimpleNamespace(way=way, network=network), None, data, data, generator(), budget) is None  # 5 of 6
+    assert granted == [pytest.approx(10.0)]
+    assert costs == [pytest.approx(3 * Costs.of(network).attack())]

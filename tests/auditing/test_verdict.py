@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.auditing.evidence import Evidence, _one_direction, _weakest, evidence
+from brittle.auditing.evidence import Evidence, _contradicted, _one_direction, _weakest, evidence
 from brittle.auditing.limit import Limit
 from brittle.auditing.proofs import Certified
 from brittle.auditing.regime import TrainingRegime
@@ -197,3 +197,13 @@ def test_one_direction_is_as_good_as_the_share_of_its_size(median, halves, share
     subject = SimpleNamespace(universal=[SimpleNamespace(half=half) for half in halves])
     subject.free = SimpleNamespace(median=median)
     assert _one_direction(subject) == share
+
+
+@pytest.mark.parametrize(("count", "odd", "unsettled"), [(4, [], 0.0), (5, [0], 0.2), (6, [0], 1 / 6)])
+def test_a_label_is_doubted_where_four_neighbours_at_least_agree_on_another(count, odd, unsettled):
+    """On a line, with the first label alone of its kind: of 4 examples none has 4 neighbours."""
+    y = torch.ones(count).double()
+    y[0] = -1
+    found, share = _contradicted(Data(torch.arange(float(count))[:, None].double(), y))
+    assert found.nonzero()[:, 0].tolist() == odd
+    assert share == pytest.approx(unsettled)

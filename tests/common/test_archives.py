@@ -142,3 +142,18 @@ def test_an_integer_in_a_pickle_has_64_bits(number):
     else:
         with pytest.raises(InputError, match="an integer of more than 64 bits"):
             read_pickle(content, lambda name: True, "{}")
+
+
+def test_a_call_in_a_pickle_is_of_a_name_with_a_tuple():
+    name, call = b"ctorch\nx\n", b"R."
+    assert read_pickle(b"\x80\x02" + name + b")" + call, lambda name: True, "{}") == Record("torch.x", ())
+    for called in (name + b"]", b"))", b")]"):
+        with pytest.raises(InputError, match="has a damaged pickle"):
+            read_pickle(b"\x80\x02" + called + call, lambda name: True, "{}")
+
+
+@pytest.mark.parametrize("key", [None, 1.5, (1, 2)])
+def test_a_key_in_a_pickle_is_a_text_or_a_number(key):
+    assert read_pickle(pickle.dumps({"a": 1, b"b": 2, 3: 3}, 3), lambda name: True, "{}") == {"a": 1, b"b": 2, 3: 3}
+    with pytest.raises(InputError, match="a key that is no text and no number"):
+        read_pickle(pickle.dumps({key: 1}), lambda name: True, "{}")

@@ -1,5 +1,6 @@
 """Theorem 2.1: gradient flow is confirmed, and what is not gradient flow of this problem is refuted."""
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from brittle.networks import TwoLayer
 from brittle.settings import Data
 from brittle.theorems import Instance, Outcome, check_default, check_instance
 from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
-from brittle.theorems.vardi2022.convergence import FALL, RATE, TURN, FlowFindsKKT, Trajectory, walk
+from brittle.theorems.vardi2022.convergence import FALL, RATE, SPREAD, TURN, FlowFindsKKT, Trajectory, walk
 from brittle.training import Exponential, Flow, LogLoss
 
 FLOW = Flow(loss=Exponential("sum"))
@@ -103,3 +104,13 @@ def test_the_walk_lands_on_its_decades():
     losses = [FLOW.loss.total(network.margins(instance.data.X, instance.data.y)) for network in networks]
     assert losses[4::4] == pytest.approx([-10, -100], rel=1e-3)
     assert FLOW.until == LogLoss(-70)
+
+
+def test_two_decades_are_compared():
+    """θ times a factor: no log-loss between -10 and -100, and both are measured."""
+    instance = started(1)
+    least = float(instance.two_layer.margins(instance.data.X, instance.data.y).min())
+    networks = tuple(instance.two_layer.scaled(math.sqrt(margin / least)) for margin in (20.0, 200.0))
+    measures = FlowFindsKKT().witness(replace(instance, facts=Trajectory(networks))).measures
+    first, last = (value for name, value in measures.items() if name.startswith("δ at log-loss"))
+    assert measures[SPREAD] == pytest.approx(last / first)

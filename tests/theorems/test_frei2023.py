@@ -432,3 +432,20 @@ def test_a_robust_network_needs_a_longer_step_than_is_promised_of_kkt_points(rng
     verdict = check_instance(theorem, Instance(data, robust_network(data)), beyond=True)
     assert verdict.failed == ["distance from a KKT point"]
     assert [each.holds for each in verdict.beyond] == [True, False]
+
+
+@pytest.mark.parametrize(("square", "strange"), [(2.04, 0), (2.25, 5)])
+def test_examples_longer_than_p5_admits_make_a_training_set_strange(square, strange):
+    """‖x‖² is (1 + σ²) d beside 3d + 4σ√d ln d, which is 3.08 d here; the other properties hold at either noise."""
+    data = Clusters(10**6, 2, math.sqrt(square)).sample(20, torch.Generator().manual_seed(0), in_span=True)
+    assert count_strange_sets(5, ClusterGroups(data), torch.Generator().manual_seed(1)) == strange
+
+
+@pytest.mark.parametrize(("lean", "strange"), [(18, 0), (-18, 0), (24, 1), (-24, 1)])
+def test_one_pair_of_noises_beyond_p2_makes_a_training_set_strange(monkeypatch, lean, strange):
+    """<ξ_0, ξ_1> = σ²·1000·lean beside σ²√(2d) ln d, which is σ²·19538; all other noises are orthogonal."""
+    data = Clusters(10**6, 2, 0.5).sample(20, torch.Generator().manual_seed(0), in_span=True)
+    rest = 1000 * torch.eye(20, dtype=torch.float64)[None]
+    rest[0, 1, 0] = lean
+    monkeypatch.setattr("brittle.theorems.frei2023.properties.bartletts", lambda *_: [rest])
+    assert count_strange_sets(1, ClusterGroups(data), torch.Generator().manual_seed(1)) == strange

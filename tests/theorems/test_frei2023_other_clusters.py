@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass, replace
 from math import log, sqrt
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from brittle.networks import PyTorch
+from brittle.settings import Data, Truth
 from brittle.theorems import Instance, Outcome, check_instance
 from brittle.theorems.frei2023 import AnisotropicNoise, LeftOut, MoreNoise, SubGaussianNoise
 from brittle.theorems.frei2023.other_clusters import NoisierConstants, OtherNoise
@@ -93,3 +95,17 @@ def test_a_network_that_knows_the_cluster_breaks_the_promise():
     knowing = replace(instance.two_layer, W=instance.two_layer.W + 3 * positive * means[0] / theorem.dim)
     found = check_instance(theorem, replace(instance, network=knowing))
     assert found.verdict is Outcome.VIOLATED
+
+
+def test_fresh_examples_of_the_kind_of_a_12_are_told_by_their_products(monkeypatch):
+    """At least 91 - 1 with an example of the own cluster, at most 11 - 1 with one of the other."""
+    monkeypatch.setattr(MoreNoise, "numbers", lambda self, instance: SimpleNamespace(within=91.0, across=11.0))
+    X = 10 * torch.eye(2).double()
+    X_test = torch.tensor(
+        [[9.05, 0.95], [9.05, -0.95], [9.05, 1.05], [9.05, -1.05], [8.95, 0.0], [0.95, 9.05]]
+    ).double()
+    own = torch.tensor([0, 0, 0, 0, 0, 1])
+    truth = Truth(means=X, cluster=torch.arange(2), cluster_test=own)
+    y = torch.tensor([1.0, -1.0]).double()
+    found = MoreNoise()._kind(Instance(Data(X, y, X_test.double(), y[own], truth)))
+    assert found.tolist() == [True, True, False, False, False, True]

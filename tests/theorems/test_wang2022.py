@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -46,7 +47,7 @@ from brittle.theorems.wang2022 import (
 )
 from brittle.theorems.wang2022.attack import one_step, segment_change
 from brittle.theorems.wang2022.ball import Ball, lazy_instance
-from brittle.theorems.wang2022.change import from_above
+from brittle.theorems.wang2022.change import found_change, from_above
 from brittle.theorems.wang2022.gradient import (
     _shortest,
     drawn_gradient,
@@ -540,3 +541,46 @@ def test_the_change_of_b_9_is_looked_for_at_its_size(monkeypatch, rng):
     measures = SmallChange(size_constant=0.5).witness(lazy_instance(16, 30, 0.5, 1, 0, rng)).measures
     assert sizes == [0.5 / 4]
     assert sorted(measures.values()) == [3 / 4, 3]
+
+
+def test_half_of_the_unstable_neurons_of_a_drawn_start_are_active(monkeypatch):
+    chosen = []
+    monkeypatch.setattr("brittle.theorems.wang2022.gradient._shortest", lambda *given: chosen.append(given[2]) or 0.0)
+    drawn_gradient(3, 10_000, 30.0, torch.Generator().manual_seed(0))
+    unstable = 10_000 * math.erf(0.3 / math.sqrt(2))
+    assert len(chosen[0]) == pytest.approx(unstable, abs=200)
+    assert int(chosen[0].sum()) == pytest.approx(unstable / 2, abs=200)
+
+
+def test_failures_of_b_5_are_counted_over_the_corners_of_the_ball(monkeypatch):
+    """Three neurons: the output is largest where each input is as far up or down as it may be. 900 draws at once."""
+    monkeypatch.setattr("brittle.theorems.wang2022.output.DRAWS_AT_ONCE", 3 * 900)
+    theorem, V, failures = BoundedOutput(width=3, radius=3.0, gamma=0.99), 3 / math.sqrt(3), 0
+    rng, counted = torch.Generator().manual_seed(5), theorem.failures(2000, torch.Generator().manual_seed(5))
+    limit = math.sqrt(2 * math.log(2 / 0.99)) + 2 * math.log(2 / 0.99) / math.sqrt(3) + 3
+    for rows in (900, 900, 200):
+        z = torch.randn(rows, 3, generator=rng, dtype=torch.float64)
+        signs = torch.where(torch.rand(rows, 3, generator=rng) < 0.5, 1.0, -1.0)
+        corners = torch.tensor(list(itertools.product((-V, V), repeat=3))).double()
+        outputs = ((z + corners[:, None]).relu() * signs).sum(2) / math.sqrt(3)
+        failures += int((outputs.abs().amax(0) > limit).sum())
+    assert 0 < failures < 2000
+    assert (counted.failures, counted.skipped) == (failures, 0)
+
+
+def test_the_gradient_of_the_network_is_measured_where_it_is_shortest(rng):
+    instance = lazy_instance(10, 30, 0.1, 3, 0, rng)
+    ones = torch.ones(1).double()
+    lengths = [float(instance.two_layer.logit_gradients(x[None], ones).norm()) for x in instance.data.X]
+    measures = SoundLongGradient(dim=10, width=30, radius=0.1, examples=3).witness(instance).measures
+    assert measures["smallest ‖∇f(x)‖ of the network"] == pytest.approx(min(lengths), rel=1e-12)
+
+
+def test_a_change_that_is_found_is_that_of_the_gradients_at_both_ends(monkeypatch):
+    """f = relu(x) + 2 relu(y) + 2 relu(y): from (1, -1) to (-1, 3) the first neuron stops and the others begin."""
+    W = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]).double()
+    network = TwoLayer(W, torch.zeros(3).double(), torch.tensor([1.0, 2.0, 2.0]).double())
+    start, delta = torch.tensor([1.0, -1.0]).double(), torch.tensor([-2.0, 4.0]).double()
+    monkeypatch.setattr("brittle.theorems.wang2022.change.largest_change", lambda *_: (network, delta))
+    subject = SimpleNamespace(instance=SimpleNamespace(data=SimpleNamespace(X=start[None])))
+    assert found_change(subject, 0, 1.0) == pytest.approx(math.sqrt(1 + 16))

@@ -51,7 +51,7 @@ class BoundedOutput(BallClaim, id="wang2022/B.5"):
             high, low = (z + V).relu(), (z - V).relu()
             largest = torch.where(up, high, -low).sum(1) / math.sqrt(self.width)
             smallest = torch.where(up, low, -high).sum(1) / math.sqrt(self.width)
-            failures += int((torch.maximum(largest.abs(), smallest.abs()) > most).sum())
+            failures += int((torch.maximum(largest, -smallest) > most).sum())
         return Failures(failures, 0, self.gamma)
 
 
