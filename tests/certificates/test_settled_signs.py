@@ -81,3 +81,22 @@ def test_a_price_is_a_lower_bound_and_without_slips_the_least_cost(slips):
             assert found == pytest.approx(least, rel=1e-5)
         if slips == 0 and kappa > 0:
             assert found == pytest.approx(max(least, z**2 / spread), rel=1e-4)
+
+
+@pytest.mark.parametrize("room", [0.0, 5.0, 8.0])
+def test_only_neurons_are_looked_at_that_could_be_settled_if_a_was_the_identity(room):
+    """The spread is at most ‖w‖², and what is cheaper than the room there stays unknown."""
+    seen = set()
+    for seed in range(8):
+        model, dual = dual_point(seed)
+        kappa = np.where(dual.kinds == Kind.CONCAVE, 0.5 * dual.curvatures, 0.0)
+        slopes = dual_bound.feasible_slopes(model, dual)
+        A = np.eye(3) - (model.W.T * kappa) @ model.W
+        z = model.a - model.W @ np.linalg.solve(A, 0.5 * (model.q + slopes @ model.W))
+        touch = model.a + (slopes - np.where(z > 0, 0.0, model.c)) / dual.curvatures
+        likely = (model.c < 0) & (z**2 / model.sizes**2 + kappa * touch**2 > room)
+        found = settled_signs._ranges(model, dual, room)
+        assert found is not None
+        assert found.rows.tolist() == np.flatnonzero(likely).tolist()
+        seen |= set(likely[model.c < 0].tolist())
+    assert seen == ({True} if room == 0 else {True, False})

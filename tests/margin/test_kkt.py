@@ -213,3 +213,17 @@ def test_slopes_are_free_where_an_input_is_small_against_both_lengths_by_hand():
     torch.testing.assert_close(found.Z, Z)
     dead = Weights(W, torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64))
     assert len(stationarity_problem(X, found.y, dead, 0.1).kinks) == 2
+
+
+def test_complementarity_is_that_of_the_multipliers_of_large_examples_too():
+    """Their ‖θ‖² and all multipliers are far below 1."""
+    data = gaussian(11, 3, 3)
+    small = with_kinks(data, 18, 3)
+    uneven = small.v * torch.linspace(0.99, 1.01, 18, dtype=torch.float64)
+    big, network = Data(1000 * data.X, data.y), TwoLayer(small.W, 1000 * small.b, uneven)
+    kkt = residual(network, big, margin_tolerance=math.inf)
+    q, lam = network.margins(big.X, big.y), kkt.multipliers
+    assert 0 < lam.sum() < 1
+    expected = float((lam * (q / q.min() - 1)).sum() / lam.sum())
+    assert expected > 1e-4
+    assert kkt.complementarity == pytest.approx(expected, rel=1e-9)

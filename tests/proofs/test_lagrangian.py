@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from proofcheck import lagrangian
 from proofcheck.balls import Refused, ball
 from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
 from proofcheck.network import Intervals, Network
@@ -217,3 +218,18 @@ def test_a_line_needs_a_weight_that_is_not_negative(weight):
         return
     with pytest.raises(Refused, match="above its neuron"):
         margin.check(step, known)
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_one_empty_interval_leaves_no_flip(place, monkeypatch):
+    rng = np.random.default_rng(0)
+    net = network(rng)
+    margin, nothing = margin_of(net, rng, radius=1.5), np.zeros(7)
+    step = random_step(net, margin, rng, np.full(7, FREE, dtype=np.int8))
+    step = step._replace(alpha=nothing, beta=nothing, rho=nothing, tau=nothing, nu=nothing, mu=0.0)
+    step = step._replace(lam=np.repeat([0.01, 0.001], [4, 3]))
+    known, left = net.first_intervals(margin.z, 1.5), Intervals(np.zeros(7), np.zeros(7))
+    monkeypatch.setattr(lagrangian, "_shadows", lambda *_: left)
+    assert margin.after(step, known, narrow=True) is left
+    left.low[place] = 1e-300
+    assert margin.after(step, known, narrow=True) is None
