@@ -11,11 +11,13 @@ from brittle.auditing.costs import (
     at_speed,
     gradient_work,
     judging_work,
+    known_speed,
     largest,
     operations,
     rows_at_once,
     spectrum,
 )
+from brittle.common.errors import InputError
 from brittle.networks import Convolution, Deep, Dense, PyTorch, TwoLayer
 from brittle.settings import Orthogonal
 
@@ -95,3 +97,10 @@ def test_a_pass_that_nothing_can_interrupt_takes_half_a_second_at_most(dim, widt
 def test_the_rows_of_a_network_without_operations_are_counted_as_if_it_had_one():
     network = SimpleNamespace(classes=2, arrays={}, products=0, dim=3, widths=())
     assert rows_at_once(network) == 1024
+
+
+@pytest.mark.parametrize("wrong", [3, 0.5, 8192.0, True, float("nan")])
+def test_a_speed_is_a_power_of_two_up_to_4096(wrong):
+    assert [known_speed("speed", good) for good in (1, 2.0, 4096)] == [1.0, 2.0, 4096.0]
+    with pytest.raises(InputError, match="it must be a power of two from 1 to 4096"):
+        known_speed("speed", wrong)

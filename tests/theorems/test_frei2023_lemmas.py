@@ -159,3 +159,9 @@ def test_the_bounded_output_is_the_largest_of_either_sign(monkeypatch):
     monkeypatch.setattr("brittle.theorems.frei2023.lemmas.worst_in_clusters", lambda *_: (data.X, -data.y))
     found = OutputsAreBounded().witness(known()).measures["largest |N(x)|"]
     assert found == pytest.approx(max(abs(float(network.logits(x[None]))) for x in data.X))
+
+
+@pytest.mark.parametrize("theorem", [ClusterSumsAreSmall(), OwnSumsAreLarge()])
+def test_sums_are_promised_up_to_rounding_alone(theorem):
+    (promise,) = theorem.bound(known())
+    assert promise.tolerance <= 1e-9

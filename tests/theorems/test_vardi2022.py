@@ -206,3 +206,7 @@ def test_your_own_files(closed_form, tmp_path, capsys):
     content = json.loads(capsys.readouterr().out)
     assert content["verdict"] == "hypotheses_fail"
     assert "distance from a KKT point" in content["advice"]
+
+
+def test_sums_are_promised_up_to_rounding_alone(closed_form):
+    assert all(promise.tolerance <= 1e-9 for promise in MultiplierSums().bound(closed_form))

@@ -317,6 +317,8 @@ def exact_tails() -> list[tuple[Theorem, float]]:
 def test_exact_tails_are_those_of_closed_forms(theorem: Theorem, exact: float):
     (found,) = theorem.witness(drawn(theorem)).measures.values()
     assert found == pytest.approx(exact, rel=1e-9)
+    (promise,) = theorem.bound(drawn(theorem))
+    assert promise.tolerance <= 1e-9  # rounding: a tail may be as small as 1e-6
 
 
 def test_no_exponent_is_fitted_to_radii_that_are_infinite():
