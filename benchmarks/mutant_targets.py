@@ -85,8 +85,8 @@ GROUPS = {
     ),
     "audit": Group(
         _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),
-        _named("tests/auditing", "costs speed sample curve change limit ties findings verdict share", "test_")
-        + ("tests/auditing/test_cluster_labels.py",),
+        _named("tests/auditing", "costs speed sample curve change limit ties findings verdict", "test_")
+        + _named("tests/auditing", "share cluster_labels", "test_"),
     ),
     "geometry": Group(("brittle/geometry/*.py",), ("tests/geometry/test_*.py",)),
     "untrusted files": Group(
