@@ -180,7 +180,7 @@ class Product(Concentration):
 
     measure: ClassVar = "|<u, v>| over its threshold"
 
-    threshold: float = 2.5
+    threshold: float = 4.0
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield at_least("rows", len(instance.data), 2)
