@@ -227,3 +227,5 @@ def test_complementarity_is_that_of_the_multipliers_of_large_examples_too():
     expected = float((lam * (q / q.min() - 1)).sum() / lam.sum())
     assert expected > 1e-4
     assert kkt.complementarity == pytest.approx(expected, rel=1e-9)
+    assert (kkt.slopes > 0).any()
+    assert kkt.stationarity == pytest.approx(attained(network, big, kkt), rel=1e-6)
