@@ -4,6 +4,7 @@ import gzip
 import io
 import pickle
 import zipfile
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -157,3 +158,10 @@ def test_a_key_in_a_pickle_is_a_text_or_a_number(key):
     assert read_pickle(pickle.dumps({"a": 1, b"b": 2, 3: 3}, 3), lambda name: True, "{}") == {"a": 1, b"b": 2, 3: 3}
     with pytest.raises(InputError, match="a key that is no text and no number"):
         read_pickle(pickle.dumps({key: 1}), lambda name: True, "{}")
+
+
+def test_no_more_is_read_than_is_asked_for_where_a_stream_comes_in_parts(tmp_path):
+    (tmp_path / "a.gz").write_bytes(b"1")
+    parts = io.BytesIO(b"abcdefgh")
+    stream = Metered(SimpleNamespace(read1=lambda size: parts.read(min(size, 3))), Budget(tmp_path / "a.gz"))
+    assert [stream.read(4), stream.read(5)] == [b"abcd", b"efgh"]

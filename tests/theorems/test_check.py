@@ -431,3 +431,9 @@ def test_the_seconds_of_a_default_instance_are_those_since_it_was_begun(rng):
     begun = time.process_time()
     verdict = check_default(Toy(), rng)
     assert 0 <= verdict.seconds <= time.process_time() - begun
+
+
+def test_intervals_end_where_nothing_or_everything_failed():
+    low, high = clopper_pearson(0, 7)
+    assert (low, high) == (0.0, pytest.approx(1 - clopper_pearson(7, 7)[0]))
+    assert clopper_pearson(7, 7)[1] == 1.0
