@@ -14,7 +14,7 @@ from brittle.auditing.regime import training_regime
 from brittle.common.errors import InputError
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
-from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
+from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace, Truth
 
 
 def test_geometry_of_a_subspace(rng):
@@ -168,3 +168,39 @@ def test_a_page_compares_with_another_audit_where_there_is_one(monkeypatch):
     assert written == [None, ("the other one", {"verdict": "before"})]
     with pytest.raises(InputError, match="the page is HTML"):
         Audit.report(subject, "a.pdf")
+
+
+def an_audit(names=None, certified=None):
+    """What an audit holds of four examples, of which the last three were audited, and two were attacked."""
+    free = SimpleNamespace(rows=torch.tensor([0, 2]), norms=torch.tensor([1.5, 0.5]), median=0.5)
+    examples = torch.tensor([1, 2, 3])
+    radii = {"free": free, "on": None, "off": None, "gradient_step": None, "certified": certified}
+    weak = SimpleNamespace(held_out=False, examples=examples, **radii)
+    data = Data(torch.eye(4), torch.tensor([1.0, 1.0, -1.0, 1.0]), truth=Truth(names=names))
+    subject = SimpleNamespace(vulnerability=weak, data=data)
+    subject.class_name = lambda label: Audit.class_name(subject, label)
+    return subject
+
+
+def test_examples_are_listed_with_their_radii_and_none_where_there_is_none():
+    radii = {"example": [1, 2, 3], "free": [1.5, None, 0.5]}
+    assert Audit.by_example(an_audit()) == radii | {"label": [1.0, -1.0, 1.0]}
+    proofs = SimpleNamespace(rows=torch.tensor([1]), lower=torch.tensor([0.25]), upper=torch.tensor([2.0]))
+    proofs.status, proofs.median_lower = ["bounded"], 0.25
+    found = Audit.by_example(an_audit(("cat", "dog"), proofs))
+    proved = {"lower": [None, 0.25, None], "upper": [None, 2.0, None], "status": [None, "bounded", None]}
+    assert found == radii | {"label": ["dog", "cat", "dog"]} | proved
+    rows = [line for line in Audit.to_latex(an_audit(None, proofs)).splitlines() if "&" in line]
+    assert [row.split()[0] for row in rows] == ["radius", "anywhere", "proved"]
+    assert len([line for line in Audit.to_latex(an_audit()).splitlines() if "&" in line]) == 2
+
+
+def test_a_class_has_the_name_that_the_data_give_it():
+    assert [Audit.class_name(an_audit(("cat", "dog")), label) for label in (-1.0, 0.0, 1.0)] == [
+        "cat",
+        "undecided",
+        "dog",
+    ]
+    several = an_audit()
+    several.data = Data(torch.eye(3), torch.arange(3), truth=Truth(names=("a", "b", "c")))
+    assert [Audit.class_name(several, label) for label in (0, 1, 2)] == ["a", "b", "c"]
