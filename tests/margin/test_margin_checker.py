@@ -142,10 +142,11 @@ def test_coverage_is_counted_and_overlaps_are_seen():
 
 
 def test_leaves_that_are_compared_in_parts_keep_their_numbers(monkeypatch):
-    monkeypatch.setattr(cover, "AT_ONCE", 1)
-    last = np.array([[-1, 0], [1, 0], [1, 1]], dtype=np.int8)
-    assert overlap(last) == (1, 2)
-    assert overlap(last[:2]) is None
+    last = np.array([[-1, -1, 0], [-1, 1, 0], [1, -1, 0], [1, 1, 0], [1, 1, 1]], dtype=np.int8)
+    for rows_at_once in 1, 2, 3, 5:
+        monkeypatch.setattr(cover, "AT_ONCE", rows_at_once * len(last))
+        assert overlap(last) == (3, 4)
+        assert overlap(last[:4]) is None
 
 
 def test_a_proof_survives_its_file(tmp_path):
