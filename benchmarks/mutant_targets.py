@@ -106,6 +106,7 @@ EQUIVALENT: dict[str, str] = {
     r"frei2023/other_clusters.*\| witness \|.*outputs <= 0 -> outputs > 0": "the worse of both labels is taken",
     r"auditing/costs.*\| largest \| middle = .*\| 1 -> 2": "every place between the ends will do",
     r"common/limits.*\| read \| part = .*\| 0 -> 1": "where 0 bytes are asked for nothing is read",
+    r"auditing/cluster_labels.*\| _found \| groups.*X - middle -> X": "groups do not depend on the origin",
     r"common/storages.*\| _bytes \|.*bytearray\(1\).*\| 1 -> 2": "no byte of it is read",
     r"max\(1, .*//.*\| (1 -> 2|max\(1)": "how much is computed at once",
     r"proofcheck/balls.*\| definite \| scale = .*1e\+200 -> ": "any powers of 2 may be the scale",
