@@ -13,8 +13,8 @@ import torch
 import brittle as bt
 from brittle.auditing.treatment import as_good, best
 from brittle.cli.audit import embedded
+from brittle.data import Data, Mnist
 from brittle.networks import Network
-from brittle.settings import Data, Mnist
 
 EXAMPLES, HELD_OUT, WIDTH, UNTIL = 1000, 500, 100, -4.0
 
@@ -30,7 +30,7 @@ def mnist() -> tuple[Network, Data]:
     rows = torch.randperm(len(digits), generator=rng)[:EXAMPLES]
     held = torch.randperm(len(digits.test), generator=rng)[:HELD_OUT]
     data = Data(digits.X[rows], digits.y[rows], digits.test.X[held], digits.test.y[held])
-    start = bt.networks.PyTorch().draw(data.columns, WIDTH, rng)
+    start = bt.networks.TorchLinearInit().draw(data.columns, WIDTH, rng)
     flow = bt.training.Flow(loss=bt.training.Logistic(), until=bt.training.LogLoss(UNTIL))
     return flow.train(start, data).network, data
 

@@ -19,14 +19,13 @@ from torch import Tensor
 
 from benchmarks.certificates import random
 from brittle.attacks import MinimumNorm
-from brittle.certificates import Enclosure, Exact, Example
-from brittle.certificates.dual_start import closed_form, first_iterate, refine
-from brittle.certificates.margins import TwoLayerMargins
-from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.saddle import Solved
+from brittle.certificates import Exact, Example, RadiusInterval
+from brittle.certificates.dual import closed_form, first_iterate, refine
+from brittle.certificates.margins import LocalModel, TwoLayerMargins
+from brittle.certificates.saddle import SolvedSaddle
 from brittle.common.threads import one_thread
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 
 GAP, SECONDS = 1e-4, 60.0  # of the exact radius beside it
 RATES = (0.01, 0.003, 0.02)  # of log μ, T and log y
@@ -59,7 +58,7 @@ class Bound:
         height = mu * self.model.beta + slope @ a[P] + half @ a[~P]
         return height - 0.5 * (p @ p + y.sum() + form), 2 * L.diagonal().log().sum()
 
-    def start(self, solved: Solved) -> Variables:
+    def start(self, solved: SolvedSaddle) -> Variables:
         """Where `Dual(refined=True)` ended, a little inside."""
         c, mu, P = self.model.c, solved.iterate.multiplier, self.model.c >= 0
         T = torch.zeros(int(P.sum()), 1 + int((~P).sum()), dtype=torch.float64)
@@ -67,7 +66,7 @@ class Bound:
         y = 1.02 * (mu * c[~P]) ** 2 / (4 * solved.saddle.curvatures[~P])
         return torch.tensor(np.log(mu)), T, torch.from_numpy(np.log(y))
 
-    def best(self, solved: Solved, steps: int) -> float:
+    def best(self, solved: SolvedSaddle, steps: int) -> float:
         """The largest F on the way."""
         now = self.start(solved)
         first = second = tuple(torch.zeros_like(part) for part in now)
@@ -118,7 +117,7 @@ def measure(name: str, network: Network, data: Data, steps: int) -> None:
     margins, heights = TwoLayerMargins.of(network, "exact"), network.margins(data.X, data.y).tolist()
     for row, upper in enumerate(found.upper.tolist()):
         example = Example(network, row, data.X[row], data.y[row], heights[row])
-        enclosure = Enclosure(0.0, upper, found.flips[row], upper)
+        enclosure = RadiusInterval(0.0, upper, found.flips[row], upper)
         margin = margins.over(next(margins.rivals(example.y)), example, upper)
         begun = time.process_time()
         start = closed_form(margin.model, first_iterate(margin.model, margin.start(enclosure)))

@@ -20,18 +20,18 @@ HERE = Path(__file__).parent.parent
 COMMON = """
 import json, time, torch
 from brittle.attacks import MinimumNorm
-from brittle.certificates import Dual, Exact, Relaxation
-from brittle.margin import solve
-from brittle.networks import PyTorch
-from brittle.settings import Clusters, Sphere
+from brittle.certificates import Dual, Exact, LinearRelaxation
+from brittle.kkt import solve
+from brittle.networks import TorchLinearInit
+from brittle.data import Clusters, Sphere
 from brittle.training import Flow, LogLoss
 
 rng = torch.Generator().manual_seed(0)
 def trained(dim, examples, width, until=-70.0):
     data = Sphere(dim).sample(examples, rng)
-    return Flow(until=LogLoss(until)).train(PyTorch().draw(dim, width, rng), data).network, data
+    return Flow(until=LogLoss(until)).train(TorchLinearInit().draw(dim, width, rng), data).network, data
 def random(dim, examples, width):
-    data, network = Sphere(dim).sample(examples, rng), PyTorch().draw(dim, width, rng)
+    data, network = Sphere(dim).sample(examples, rng), TorchLinearInit().draw(dim, width, rng)
     return network, type(data)(data.X, network.predict(data.X).double())
 """
 WORK = {  # what is made ready, and what is timed: it gives numbers

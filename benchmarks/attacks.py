@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from brittle.attacks import Attack, AttackResult, Foolbox, MinimumNorm, Ray
-from brittle.networks import Lazy as LazyStart
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Digits, Mnist, Sphere, data_folder
-from brittle.training import Flow, Lazy, LogLoss
+from brittle.data import Data, Digits, Mnist, Sphere, data_folder
+from brittle.networks import LazyInit as LazyStart
+from brittle.networks import TorchLinearInit, TwoLayer
+from brittle.training import Flow, LazyTraining, LogLoss
 
 PEERS: dict[str, Attack[AttackResult]] = {
     "DDN, 100 steps": Foolbox("DDNAttack", {"steps": 100}),
@@ -38,7 +38,7 @@ QUICK = ("DDN, 100 steps",)  # timed in every round, like ours; the others once
 def trained(dim: int, width: int, examples: int, seed: int) -> tuple[TwoLayer, Data]:
     rng = torch.Generator().manual_seed(seed)
     data = Sphere(dim=dim).sample(examples, rng)
-    network = Flow(until=LogLoss(-3.0)).train(PyTorch().draw(dim, width, rng), data).network
+    network = Flow(until=LogLoss(-3.0)).train(TorchLinearInit().draw(dim, width, rng), data).network
     assert isinstance(network, TwoLayer)
     return network, data
 
@@ -98,7 +98,9 @@ def lazily_trained(width: int, examples: int, seed: int) -> tuple[TwoLayer, Data
     pictures = Mnist(classes=(0, 1)) if real else Digits(classes=(0, 1))
     data = pictures.sample(None, rng)
     network = (
-        Lazy(radius=10.0, precision="float32").train(LazyStart().draw(data.columns, width, rng), data, rng).network
+        LazyTraining(radius=10.0, precision="float32")
+        .train(LazyStart().draw(data.columns, width, rng), data, rng)
+        .network
     )
     assert isinstance(network, TwoLayer)
     network = network.to(torch.float64)

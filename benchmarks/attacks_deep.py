@@ -23,11 +23,11 @@ from torch import Tensor
 from benchmarks.deep import PROBLEMS, examples
 from benchmarks.networks import architectures, tasks, trained
 from brittle.attacks import Attack, AttackResult, Foolbox, MinimumNorm
-from brittle.attacks.base import Attempt, Target
+from brittle.attacks.base import AttackTarget, Attempt
 from brittle.common.files import write_json
 from brittle.common.threads import one_thread
+from brittle.data import Data, data_folder
 from brittle.networks import Layered, Network, as_network
-from brittle.settings import Data, data_folder
 
 ALL = 200  # images of each data set
 DDN = Foolbox("DDNAttack", {"steps": 1000})
@@ -52,7 +52,7 @@ class Sharper(Attack[AttackResult]):
     attack: Attack[AttackResult]
     times: float
 
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         network = target.network
         assert isinstance(network, Layered)
         *hidden, last = network.layers

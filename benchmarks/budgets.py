@@ -24,7 +24,7 @@ import brittle as bt
 from benchmarks.networks import Residual, architectures
 from brittle.auditing import Audit
 from brittle.auditing import budget as budgets
-from brittle.settings import Data, Digits, Mnist
+from brittle.data import Data, Digits, Mnist
 
 TRAINED, HELD_OUT, STEPS, BATCH, RATE = 2000, 500, 150, 64, 2e-3
 COMPUTING, CLOCK, SLACK = 1.5, 2.0, 5.0  # budgets, and seconds on top

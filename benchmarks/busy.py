@@ -19,7 +19,7 @@ from torch import nn
 import brittle as bt
 from benchmarks.budgets import busy
 from brittle.common.threads import VARIABLES
-from brittle.settings import Data, save_data
+from brittle.data import Data, save_data
 
 
 def dense() -> nn.Module:

@@ -20,10 +20,10 @@ from torch import Generator
 import brittle
 from brittle.auditing.verdict import off_subspace_cost
 from brittle.common.files import write_json
-from brittle.networks import Initialisation, Kaiming, Network, PyTorch
-from brittle.networks import Lazy as LazyStart
-from brittle.settings import Clusters, Data, Digits, Sphere, Subspace
-from brittle.training import Accuracy, Descent, Flow, Logistic, LogLoss, Stop
+from brittle.data import Clusters, Data, Digits, Sphere, Subspace
+from brittle.networks import Initialisation, Kaiming, Network, TorchLinearInit
+from brittle.networks import LazyInit as LazyStart
+from brittle.training import Accuracy, Flow, GradientDescent, Logistic, LogLoss, Stop
 
 Made = tuple[Network, Data]
 FITTED = LogLoss(-3.0)
@@ -75,7 +75,7 @@ def flowed(data: Data, start: Initialisation, width: int, rng: Generator, until:
 def wrong_labels(data: Data, rng: Generator) -> Made:
     rows = torch.randperm(len(data), generator=rng)[: int(FLIPPED * len(data))]
     noisy = replace(data, y=data.y.index_copy(0, rows, -data.y[rows]))
-    return flowed(noisy, PyTorch(), 100, rng), noisy
+    return flowed(noisy, TorchLinearInit(), 100, rng), noisy
 
 
 def off_subspace(data: Data, rng: Generator) -> Made:
@@ -84,8 +84,8 @@ def off_subspace(data: Data, rng: Generator) -> Made:
 
 def stopped(data: Data, rng: Generator) -> Made:
     """At an accuracy of 90 %."""
-    begun = PyTorch().draw(data.columns, 100, rng)
-    return Descent(until=Accuracy(0.9), rate=0.01).train(begun, data).network, data
+    begun = TorchLinearInit().draw(data.columns, 100, rng)
+    return GradientDescent(until=Accuracy(0.9), rate=0.01).train(begun, data).network, data
 
 
 def lazy(data: Data, rng: Generator) -> Made:
@@ -93,7 +93,7 @@ def lazy(data: Data, rng: Generator) -> Made:
 
 
 def universal(data: Data, rng: Generator) -> Made:
-    return flowed(data, PyTorch(scale=4.0), 100, rng, LogLoss(-12.0)), data
+    return flowed(data, TorchLinearInit(scale=4.0), 100, rng, LogLoss(-12.0)), data
 
 
 Plant = tuple[str, Callable[[Generator], Data], Callable[[Data, Generator], Made]]

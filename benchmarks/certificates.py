@@ -15,21 +15,29 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from brittle.certificates import Bounds, Certificate, Dual, Enclosure, Exact, Example, Lipschitz, LowerBound, Relaxation
-from brittle.certificates.cholesky import Factor
+from brittle.certificates import (
+    Certificate,
+    Dual,
+    Exact,
+    Example,
+    LinearRelaxation,
+    Lipschitz,
+    LowerBound,
+    RadiusBounds,
+    RadiusInterval,
+)
+from brittle.certificates.dual import closed_form, first_iterate, refine
 from brittle.certificates.dual_bound import initial_kinds
-from brittle.certificates.dual_start import closed_form, first_iterate, refine
 from brittle.certificates.layers import spectral_norm
-from brittle.certificates.margins import TwoLayerMargins
-from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.margins import LocalModel, TwoLayerMargins
+from brittle.certificates.rounding import Array, Factor
 from brittle.certificates.saddle import Saddle
-from brittle.certificates.scales import Array
 from brittle.common.threads import one_thread
-from brittle.margin import solve
-from brittle.networks import Lazy, Network, PyTorch, TwoLayer
-from brittle.settings import Data, Mnist, Sphere
+from brittle.data import Data, Mnist, Sphere
+from brittle.kkt import solve
+from brittle.networks import LazyInit, Network, TorchLinearInit, TwoLayer
 from brittle.training import Flow, LogLoss, Steps
-from brittle.training import Lazy as LazyTraining
+from brittle.training import LazyTraining as LazyTraining
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class SdpCrown(Certificate):
         margins = TwoLayerMargins(W, rows, b, v, c, np.arange(network.width), nothing, nothing[0])
         return partial(self._enclose, margins)
 
-    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
         over = (margins.over(rival, example, enclosure.ball) for rival in margins.rivals(example.y))
         radii = (margin.unit * self._radius(margin.model, margin.start(enclosure)) for margin in over)
         return enclosure.proven(min(radii))
@@ -112,7 +120,7 @@ def near_initialisation(seed: int, examples: int) -> Callable[[int], tuple[Netwo
         rng = _rng(seed)
         data = Sphere(dim=200, radius=1.0).sample(examples, rng)
         regime = LazyTraining(until=Steps(2000), radius=1.0)
-        return regime.train(Lazy().draw(200, 1000, rng), data, rng=rng).network, data
+        return regime.train(LazyInit().draw(200, 1000, rng), data, rng=rng).network, data
 
     return make
 
@@ -120,7 +128,7 @@ def near_initialisation(seed: int, examples: int) -> Callable[[int], tuple[Netwo
 def at_initialisation(points: int) -> tuple[Network, Data]:
     """nn.Linear's default initialisation, width 1000, on the sphere of radius √200, labelled by the network itself."""
     rng = _rng(4)
-    network, X = PyTorch().draw(200, 1000, rng), Sphere(dim=200).sample(points, rng).X
+    network, X = TorchLinearInit().draw(200, 1000, rng), Sphere(dim=200).sample(points, rng).X
     return network, Data(X, torch.where(network.logits(X) > 0, 1.0, -1.0).double())
 
 
@@ -128,14 +136,14 @@ def trained(points: int) -> tuple[Network, Data]:
     """Gradient flow to loss 1e-30 on 200 examples of the sphere in 200 dimensions, width 1000."""
     rng = _rng(1)
     data = Sphere(dim=200).sample(200, rng)
-    return Flow(until=LogLoss(-69.1)).train(PyTorch().draw(200, 1000, rng), data, rng=rng).network, data
+    return Flow(until=LogLoss(-69.1)).train(TorchLinearInit().draw(200, 1000, rng), data, rng=rng).network, data
 
 
 def kkt(dim: int, examples: int) -> Callable[[int], tuple[Network, Data]]:
     def make(points: int) -> tuple[Network, Data]:
         rng = _rng(2)
         data = Sphere(dim=dim).sample(examples, rng)
-        start = Flow(until=LogLoss(-3)).train(PyTorch().draw(dim, 1000, rng), data, rng=rng).network
+        start = Flow(until=LogLoss(-3)).train(TorchLinearInit().draw(dim, 1000, rng), data, rng=rng).network
         assert isinstance(start, TwoLayer)
         return solve(start, data).network, data
 
@@ -157,7 +165,7 @@ def mnist(points: int) -> tuple[Network, Data]:
     """3 against 8 of the real MNIST, width 100, flow to loss .01 on 2000 examples; test examples are certified."""
     rng = _rng(3)
     data = Mnist(classes=(3, 8)).sample(2000, rng, test=2 * points)
-    network = Flow(until=LogLoss(-4.6)).train(PyTorch().draw(784, 100, rng), data, rng=rng).network
+    network = Flow(until=LogLoss(-4.6)).train(TorchLinearInit().draw(784, 100, rng), data, rng=rng).network
     return network, data.test
 
 
@@ -184,14 +192,14 @@ def measure(problem: Problem, limit: float) -> None:
     data = Data(data.X[correct], data.y[correct])
     methods: list[tuple[str, Certificate, int]] = [
         ("Lipschitz, local", Lipschitz(), problem.points),
-        ("CROWN", Relaxation(), problem.points),
+        ("CROWN", LinearRelaxation(), problem.points),
         ("SDP-CROWN", SdpCrown(), min(problem.points, 20)),
         ("dual", Dual(), problem.points),
         ("dual, refined", Dual(refined=True), problem.points),
         ("exact to 1e-3", Exact(gap=1e-3, seconds=limit), problem.exact),
         (f"exact to {problem.gap:g}", Exact(gap=problem.gap, seconds=limit), problem.exact),
     ]
-    rows: list[tuple[str, Bounds, float]] = []
+    rows: list[tuple[str, RadiusBounds, float]] = []
     for name, method, points in methods:
         first = Data(data.X[:points], data.y[:points])
         begun = time.process_time()
@@ -200,7 +208,7 @@ def measure(problem: Problem, limit: float) -> None:
     _report(problem.name, rows)
 
 
-def _report(title: str, rows: list[tuple[str, Bounds, float]]) -> None:
+def _report(title: str, rows: list[tuple[str, RadiusBounds, float]]) -> None:
     longest = max(len(bounds.upper) for _, bounds, _ in rows)
     upper = torch.full((longest,), torch.inf, dtype=torch.float64)
     for _, bounds, _ in rows:

@@ -17,8 +17,8 @@ import numpy as np
 import torch
 
 from benchmarks.largest import CASES
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 
 PENALTIES = (3e-2, 1e-2, 3e-3, 1e-3)
 

@@ -21,18 +21,18 @@ from torch import Generator
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.files import write_json
+from brittle.data import Clusters, Data, Digits, Mnist, Sphere, Subspace
 from brittle.geometry import nearest_rivals
-from brittle.networks import Deep, Network, PyTorch
+from brittle.networks import Deep, Network, TorchLinearInit
 from brittle.networks.affine import Dense
-from brittle.settings import Clusters, Data, Digits, Mnist, Sphere, Subspace
-from brittle.training import Descent, Flow, LimitedPGD, LipschitzMargin, Logistic, LogLoss, MaximumRadius
-from brittle.training.guarded import Guarded
+from brittle.training import Flow, GradientDescent, LimitedPGD, LipschitzMargin, Logistic, LogLoss, MaximumRadius
+from brittle.training.guarded import GuardedTrainer
 
 Made = tuple[Network, Data]
 MOST = 60  # examples of a set that are certified or attacked
 FOREVER = 1e9  # seconds: nodes end a proof, which are the same on every machine
 KAPPAS = (0.15, 0.3, 0.5, 0.7, 0.9)
-METHODS: dict[str, Sequence[Guarded]] = {
+METHODS: dict[str, Sequence[GuardedTrainer]] = {
     "maximum-radius": (MaximumRadius(),),
     "PGD": tuple(LimitedPGD(target=kappa, inner_steps=5) for kappa in KAPPAS),
     "lipschitz-margin": (LipschitzMargin(),),
@@ -41,7 +41,7 @@ METHODS: dict[str, Sequence[Guarded]] = {
 
 
 def two_layers(data: Data, width: int, rng: Generator) -> Network:
-    start = PyTorch().draw(data.columns, width, rng)
+    start = TorchLinearInit().draw(data.columns, width, rng)
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network
 
 
@@ -73,7 +73,7 @@ def subspace(rng: Generator) -> Made:
 def mnist_deep(rng: Generator) -> Made:
     data = Mnist(classes=None).sample(4000, rng, test=1000)
     start = Deep(tuple(drawn(*sides, rng) for sides in ((784, 100), (100, 100), (100, 10))))
-    descent = Descent(until=LogLoss(-3.0), rate=0.1, batch=128)
+    descent = GradientDescent(until=LogLoss(-3.0), rate=0.1, batch=128)
     return descent.train(start, data, rng).network, data
 
 
@@ -124,17 +124,17 @@ def judged(case: Case, network: Network, data: Data) -> dict[str, float]:
     return row
 
 
-def trained(regime: Guarded, network: Network, data: Data, seed: int) -> tuple[Network, float]:
+def trained(regime: GuardedTrainer, network: Network, data: Data, seed: int) -> tuple[Network, float]:
     """With the processor seconds that it took."""
     begun = time.process_time()
     made = regime.train(network, data, torch.Generator().manual_seed(seed)).network
     return made, time.process_time() - begun
 
 
-def tuned(regimes: Sequence[Guarded], network: Network, data: Data) -> Guarded:
+def tuned(regimes: Sequence[GuardedTrainer], network: Network, data: Data) -> GuardedTrainer:
     """The one of them whose network has the longest attacked median on training examples."""
 
-    def median(regime: Guarded) -> float:
+    def median(regime: GuardedTrainer) -> float:
         return float(MinimumNorm().run(trained(regime, network, data, 0)[0], first(data)).norms.median())
 
     return regimes[0] if len(regimes) == 1 else max(regimes, key=median)
@@ -143,7 +143,7 @@ def tuned(regimes: Sequence[Guarded], network: Network, data: Data) -> Guarded:
 def measured(case: Case, methods: Sequence[str], seeds: int) -> dict[str, dict[str, float]]:
     """What is measured before, and after each method; means over seeds."""
     rows: dict[str, list[dict[str, float]]] = {name: [] for name in ("before", *methods)}
-    chosen: dict[str, Guarded] = {}
+    chosen: dict[str, GuardedTrainer] = {}
     for seed in range(seeds):
         network, data = case.make(torch.Generator().manual_seed(seed))
         chosen = chosen or {name: tuned(METHODS[name], network, data) for name in methods}

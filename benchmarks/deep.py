@@ -21,11 +21,11 @@ from torch import Tensor
 
 from benchmarks.sdp_crown import margin_floors
 from brittle.attacks import PGD, Attack, AttackResult, MinimumNorm
-from brittle.attacks.base import Attempt, Target
-from brittle.certificates import Certificate, Dual, Exact, Lipschitz, Relaxation
+from brittle.attacks.base import AttackTarget, Attempt
+from brittle.certificates import Certificate, Dual, Exact, LinearRelaxation, Lipschitz
 from brittle.common.threads import one_thread
+from brittle.data import Data
 from brittle.networks import Convolution, Deep, Dense
-from brittle.settings import Data
 
 BOX = (0.0, 1.0)
 SMALL = 1000  # neurons of a network whose branches are looked at
@@ -37,7 +37,7 @@ MEANS, SCALE = np.array([125.3, 123.0, 113.9]) / 255, 0.225  # of CIFAR-10, as i
 class Nothing(Attack[AttackResult]):
     """Tries no perturbation: only lower bounds are measured."""
 
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         still = torch.zeros_like(target.X)
         return Attempt(still, still)
 
@@ -162,7 +162,7 @@ def _table(folder: Path, problem: Problem, images: int, crown: int) -> None:
         _row("exact", Exact(GAP), network, data, problem.radius, free, MinimumNorm())
     few = data.take(torch.arange(min(crown, len(data))))
     for name, steps in (("CROWN", 0), ("α-CROWN", 20)) if crown else ():
-        _row(name, Relaxation(halvings=1, steps=steps), network, few, problem.radius, free[: len(few)])
+        _row(name, LinearRelaxation(halvings=1, steps=steps), network, few, problem.radius, free[: len(few)])
 
 
 def _formula(network: Deep, data: Data, radius: float) -> None:

@@ -16,16 +16,16 @@ import numpy as np
 import torch
 
 from brittle.attacks import PGD, MinimumNorm
-from brittle.certificates import Enclosure, Exact, Example, LowerBound, Relaxation
+from brittle.certificates import Exact, Example, LinearRelaxation, LowerBound, RadiusInterval
 from brittle.certificates.deep_dual import DeepDual
-from brittle.certificates.deep_exact.branch_and_bound import Node, plant
+from brittle.certificates.deep_exact.branch_and_bound import RivalNode, plant
 from brittle.certificates.deep_exact.judge import examine
 from brittle.certificates.layers import Layers
 from brittle.common.threads import one_thread
-from brittle.networks import Deep, PyTorch, load_network, save_network
-from brittle.settings import Data, Mnist
-from brittle.settings.sources import data_folder
-from brittle.training import Descent, Steps
+from brittle.data import Data, Mnist
+from brittle.data.sources import data_folder
+from brittle.networks import Deep, TorchLinearInit, load_network, save_network
+from brittle.training import GradientDescent, Steps
 
 EPOCH = 469  # steps of 128 examples
 ROUND = 2048  # examples that an attack moves at once in adversarial training
@@ -53,7 +53,7 @@ CASES = (
 def trained(case: Case, data: Data) -> Deep:
     """By descent with batches, epoch by epoch; adversarially on examples as PGD moves them, a few at a time."""
     rng = torch.Generator().manual_seed(0)
-    network = PyTorch().draw_deep(784, case.widths, rng, outputs=10)
+    network = TorchLinearInit().draw_deep(784, case.widths, rng, outputs=10)
     if case.budget is None:
         for _ in range(case.epochs):
             network = _descended(network, Data(data.X, data.y), EPOCH, rng)
@@ -68,7 +68,7 @@ def trained(case: Case, data: Data) -> Deep:
 
 
 def _descended(network: Deep, data: Data, steps: int, rng: torch.Generator) -> Deep:
-    return Descent(until=Steps(steps), rate=0.1, batch=128).train(network, data, rng=rng).network
+    return GradientDescent(until=Steps(steps), rate=0.1, batch=128).train(network, data, rng=rng).network
 
 
 def network_of(case: Case, data: Data, folder: Path | None) -> Deep:
@@ -91,13 +91,13 @@ class Staged(Exact):
     times: list[tuple[float, float]] = field(default_factory=list)
 
     def _enclose_deep(
-        self, layers: Layers, dual: DeepDual, relaxed: LowerBound, example: Example, enclosure: Enclosure
-    ) -> Enclosure:
+        self, layers: Layers, dual: DeepDual, relaxed: LowerBound, example: Example, enclosure: RadiusInterval
+    ) -> RadiusInterval:
         begun = time.process_time()
         margins = layers.around(example.x, enclosure.ball, example.y)
         tree = plant(margins, example, enclosure, self.gap, lambda: time.process_time() > begun + self.seconds)
         assert tree is not None
-        nodes: list[Node] = []
+        nodes: list[RivalNode] = []
         if tree.rivals:
             nodes, enclosure = tree.first_nodes(enclosure)
         self.roots.append(tree.radius_of(min((node.floor for node in nodes), default=np.inf), enclosure))
@@ -110,7 +110,7 @@ class Staged(Exact):
 def measure(case: Case, network: Deep, test: Data, points: int, limit: float) -> None:
     right = (network.margins(test.X, test.y) > 0).nonzero()[:points, 0]
     data = Data(test.X[right], test.y[right])
-    relaxed = Relaxation().bound(network, data)
+    relaxed = LinearRelaxation().bound(network, data)
     method = Staged(GAP, limit)
     found = method.bound(network, data)
     roots, times = torch.tensor(method.roots), torch.tensor(method.times)
@@ -154,13 +154,13 @@ def rounding_loss() -> None:
     print("\nrounding: share of F that is paid for it")
     for shape in ((5, 8, 8, 1), (100, 60, 60, 1), (784, 100, 100, 1), (784, 100, 100, 100, 1)):
         rng = torch.Generator().manual_seed(sum(shape))
-        network = PyTorch().draw_deep(shape[0], shape[1:-1], rng).to(torch.float64)
+        network = TorchLinearInit().draw_deep(shape[0], shape[1:-1], rng).to(torch.float64)
         x = torch.randn(shape[0], generator=rng, dtype=torch.float64)
         y = torch.tensor(1.0 if float(network.logits(x[None])) > 0 else -1.0, dtype=torch.float64)
         ball = 1.05 * float(MinimumNorm().run(network, Data(x[None], y[None])).norms[0])  # more than can be proved
         margins = Layers.of(network, "exact").around(x, ball, y)
         example = Example(network, 0, x, y, float(network.margins(x[None], y[None])))
-        enclosure = Enclosure(0.0, np.inf, torch.zeros_like(x), ball)
+        enclosure = RadiusInterval(0.0, np.inf, torch.zeros_like(x), ball)
         tree = plant(margins, example, enclosure, GAP, lambda: False)
         assert tree is not None
         losses = []

@@ -13,10 +13,9 @@ from typing import Any
 import torch
 
 from brittle.common.result import jsonable
-from brittle.explorer.asked import Asked
-from brittle.explorer.jumps import Memory
-from brittle.explorer.plane import plane
+from brittle.explorer.plane import Memory, plane
 from brittle.explorer.points import PRESETS, preset
+from brittle.explorer.requests import JsonQuery
 
 MOVES = 30
 EXAMPLES = 30
@@ -27,7 +26,7 @@ DRAGGED = {"parts": ["grid", "radii", "universal", "kkt"], "jump": "kkt", "aspec
 def timed(memory: Memory, asked: dict[str, Any]) -> tuple[dict[str, Any], float]:
     """The answer as it is sent, and the seconds of computing."""
     begun = time.process_time()
-    found = jsonable(plane(memory, Asked(asked)))
+    found = jsonable(plane(memory, JsonQuery(asked)))
     json.dumps(found)
     return found, time.process_time() - begun
 
@@ -35,7 +34,7 @@ def timed(memory: Memory, asked: dict[str, Any]) -> tuple[dict[str, Any], float]
 def dragged(name: str) -> tuple[list[float], list[float]]:
     """Seconds of the first answers to moves, and of those that a new KKT point had to be waited for."""
     rng, memory = torch.Generator().manual_seed(0), Memory()
-    points = preset(Asked({"preset": name, "count": EXAMPLES, "noise": 0.08}))
+    points = preset(JsonQuery({"preset": name, "count": EXAMPLES, "noise": 0.08}))
     network = timed(memory, {"points": points, **DRAGGED})[0]["network"]
     first, second = [], []
     for _ in range(MOVES):

@@ -21,9 +21,9 @@ import torch
 
 from brittle.attacks import Universal
 from brittle.common.files import write_json
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Sphere
-from brittle.training import Flow, Loss, Recipe, Steps, Training
+from brittle.data import Data, Sphere
+from brittle.networks import TorchLinearInit, TwoLayer
+from brittle.training import Flow, Loss, SgdSchedule, Steps, TrainingResult
 
 PROBE = 500  # steps over which the recipe's time per step is measured
 LARGE = (5000, 1000, 1000)  # examples, dimension, width
@@ -45,14 +45,14 @@ def timed(work: Callable[[], Any]) -> Timed:
 def instance(dim: int, examples: int, width: int, seed: int) -> tuple[TwoLayer, Data]:
     rng = torch.Generator().manual_seed(seed)
     data = Sphere(dim).sample(examples, rng)
-    return PyTorch().draw(dim, width, rng), data
+    return TorchLinearInit().draw(dim, width, rng), data
 
 
-def recipe_run(network: TwoLayer, data: Data, reference: Training[TwoLayer] | None) -> Timed:
+def recipe_run(network: TwoLayer, data: Data, reference: TrainingResult[TwoLayer] | None) -> Timed:
     """To the end; or, where it has already been there, by its time per step."""
     if reference is None:
-        return timed(lambda: Recipe().train(network, data))
-    probe = timed(lambda: Recipe(until=Steps(PROBE)).train(network, data))
+        return timed(lambda: SgdSchedule().train(network, data))
+    probe = timed(lambda: SgdSchedule(until=Steps(PROBE)).train(network, data))
     factor = reference.steps / PROBE
     return Timed(reference, probe.seconds * factor, probe.processor * factor)
 
@@ -62,8 +62,8 @@ def universal(network: TwoLayer, data: Data) -> float:
 
 
 def against_recipe(
-    dim: int, examples: int, width: int, seed: int, threads: int, reference: Training[TwoLayer] | None
-) -> tuple[dict[str, Any], Training[TwoLayer]]:
+    dim: int, examples: int, width: int, seed: int, threads: int, reference: TrainingResult[TwoLayer] | None
+) -> tuple[dict[str, Any], TrainingResult[TwoLayer]]:
     torch.set_num_threads(threads)
     network, data = instance(dim, examples, width, seed)
     Flow(until=Steps(3)).train(network, data)  # the first products of a process are slow

@@ -22,9 +22,9 @@ import torch
 
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Exact
+from brittle.data import Data
 from brittle.networks import Deep, TwoLayer
 from brittle.proving import prove, write_beside
-from brittle.settings import Data
 from proofcheck.__main__ import main as proofcheck
 
 Arrays = dict[str, np.ndarray]

@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from benchmarks.forged import ODD, Arrays, Rng, printed
-from brittle.margin import largest
-from brittle.settings import Data, Sphere, save_data
+from brittle.data import Data, Sphere, save_data
+from brittle.kkt import largest
 from margincheck.__main__ import main as margincheck
 
 NAMES = ("lam", "y", "C")

@@ -20,8 +20,8 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from torch import nn
 
+from brittle.data import Cifar10, Data, Mnist, load_data, save_data
 from brittle.networks import Deep, Network, TwoLayer, load_network, recognise, save_network
-from brittle.settings import Cifar10, Data, Mnist, load_data, save_data
 
 PIXELS = 3072
 BATCHES = [f"data_batch_{number}" for number in range(1, 6)] + ["test_batch"]

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from brittle.margin import residual, solve
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Clusters, Data, Setting, Sphere
-from brittle.training import Flow, LogLoss, Recipe, Steps
+from brittle.data import Clusters, Data, Setting, Sphere
+from brittle.kkt import residual, solve
+from brittle.networks import TorchLinearInit, TwoLayer
+from brittle.training import Flow, LogLoss, SgdSchedule, Steps
 
 CASES: dict[str, tuple[Setting, int]] = {
     "d=100 n=10": (Sphere(100), 10),
@@ -65,9 +65,9 @@ def row(method: str, seconds: float, steps: int, epsilon: float, delta: float, m
 def recipe_row(start: TwoLayer, data: Data, steps: int | None) -> Row:
     """The recipe to its end, or its time extrapolated to so many steps."""
     if steps is None:
-        run, seconds = timed(lambda: Recipe().train(start, data))
+        run, seconds = timed(lambda: SgdSchedule().train(start, data))
         return trained_row("recipe", run.network, data, seconds, run.steps)
-    run, seconds = timed(lambda: Recipe(until=Steps(PROBE)).train(start, data))
+    run, seconds = timed(lambda: SgdSchedule(until=Steps(PROBE)).train(start, data))
     return row("recipe, extrapolated", seconds * steps / run.steps, steps, math.nan, math.nan, math.nan, WIDTH)
 
 
@@ -75,7 +75,7 @@ def measure(name: str, seed: int, depth: float, recipe_steps: int | None) -> lis
     setting, examples = CASES[name]
     rng = torch.Generator().manual_seed(seed)
     data = setting.sample(examples, rng)
-    start = PyTorch().draw(data.columns, WIDTH, rng)
+    start = TorchLinearInit().draw(data.columns, WIDTH, rng)
     rows = [recipe_row(start, data, recipe_steps)]
     if depth:
         flow, seconds = timed(lambda: Flow(until=LogLoss(-depth)).train(start, data))

@@ -22,7 +22,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from brittle.settings import Cifar10, Data, Mnist, save_data
+from brittle.data import Cifar10, Data, Mnist, save_data
 
 BATCH, RATE = 128, 1e-3
 

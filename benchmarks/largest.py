@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from brittle.margin import CheckedMargin, LargestMargin, MarginProof, check_margin, gap, largest, solve
-from brittle.margin.any_width.proof import Leaf
-from brittle.networks import PyTorch
-from brittle.settings import Clusters, Data, Setting, Sphere
+from brittle.data import Clusters, Data, Setting, Sphere
+from brittle.kkt import CheckedMargin, LargestMargin, MarginProof, check_margin, gap, largest, solve
+from brittle.kkt.any_width.proof import ProofLeaf
+from brittle.networks import TorchLinearInit
 from brittle.training import Flow, LogLoss
 
 CASES: dict[str, tuple[Setting, int, float]] = {
@@ -42,7 +42,7 @@ Row = dict[str, Any]
 
 
 def kkt_point(data: Data, rng: torch.Generator) -> Any:
-    start = PyTorch().draw(data.columns, WIDTH, rng)
+    start = TorchLinearInit().draw(data.columns, WIDTH, rng)
     return solve(Flow(until=LogLoss(-3)).train(start, data).network, data)
 
 
@@ -53,7 +53,7 @@ def forged(proof: MarginProof) -> MarginProof:
         if leaf.signs.any():
             signs = leaf.signs.copy()
             signs[np.flatnonzero(signs)[0]] *= -1
-            leaves[place] = Leaf(leaf.point, signs)
+            leaves[place] = ProofLeaf(leaf.point, signs)
             return replace(proof, leaves=tuple(leaves))
     point = proof.points[0]
     return replace(proof, points=(point._replace(y=point.y / 2, C=point.C * 0), *proof.points[1:]))

@@ -23,10 +23,10 @@ from typing import Any
 
 import torch
 
-from brittle.experiments.chunks import CERTIFIED_AT_ONCE
-from brittle.networks import PyTorch, save_network
-from brittle.settings import Data, Mnist, save_data
-from brittle.training import Descent, Steps
+from brittle.data import Data, Mnist, save_data
+from brittle.experiments.pieces import CERTIFIED_AT_ONCE
+from brittle.networks import TorchLinearInit, save_network
+from brittle.training import GradientDescent, Steps
 
 WIDTHS = (32, 32)
 EPOCH = 469  # steps of 128 examples
@@ -40,8 +40,8 @@ ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 def prepare(folder: Path, examples: int) -> None:
     """The network and the test images, as files."""
     rng, data = torch.Generator().manual_seed(0), Mnist().load()
-    start = PyTorch().draw_deep(784, WIDTHS, rng, outputs=10)
-    training = Descent(until=Steps(EPOCH), rate=0.1, batch=128).train(start, Data(data.X, data.y), rng=rng)
+    start = TorchLinearInit().draw_deep(784, WIDTHS, rng, outputs=10)
+    training = GradientDescent(until=Steps(EPOCH), rate=0.1, batch=128).train(start, Data(data.X, data.y), rng=rng)
     save_network(training.network, folder / "network.pt")
     save_data(Data(data.test.X[:examples], data.test.y[:examples]), folder / "data.npz")
 

@@ -55,42 +55,43 @@ GROUPS = {
     "melamed2023": _paper("melamed2023", "melamed2023* measures"),
     "wang2022": _paper("wang2022", "wang2022* measures", ("worst", "farthest")),
     "theorems": Group(
-        _named("brittle/theorems", "base check comparison judgement trials simulate scaling intervals instance")
-        + _named("brittle/theorems", "multipliers pattern powers sweeps witness"),
+        _named("brittle/theorems", "base check comparison judgement trials simulate helpers instance"),
         _named("tests/theorems", "check simulate sweep wrong_objects constants", "test_"),
         DRAWS,
     ),
     "attacks": Group(
-        _named("brittle/attacks", "base flips ray intervals universal joined"),
+        _named("brittle/attacks", "base flips ray pieces universal"),
         _named("tests/attacks", "attacks flips intervals universal pgd", "test_"),
     ),
     "certificates": Group(
-        _named("brittle/certificates", "base example judgement dual_bound linear_floors cholesky rounding scales")
-        + _named("brittle/certificates", "margins lipschitz relaxation settled_signs"),
+        _named("brittle/certificates", "base example dual_bound relaxation rounding")
+        + _named("brittle/certificates", "margins lipschitz settled_signs"),
         _named("tests/certificates", "certificates rounding_terms soundness any_scale far_scales", "test_")
         + _named("tests/certificates", "order state settled_signs judgement", "test_"),
     ),
     "deep certificates": Group(
         _named("brittle/certificates", "deep_dual/judge deep_dual/definite deep_exact/judge deep_exact/leaf")
-        + _named("brittle/certificates", "deep_exact/ball deep_exact/ellipsoid"),
+        + _named("brittle/certificates", "deep_exact/ball"),
         _named("tests/certificates", "layered_terms deep_dual definite rounding_terms leaf deep_exact", "test_"),
     ),
     "KKT": Group(
-        _named("brittle/margin", "kkt stationarity deep_kkt examples any_width/checker any_width/cover any_width/gap"),
-        _named("tests/margin", "kkt deep_kkt margin_checker states", "test_"),
+        _named("brittle/kkt", "residual deep_kkt examples any_width/checker any_width/gap"),
+        _named("tests/kkt", "kkt deep_kkt margin_checker states", "test_"),
     ),
     "proof checkers": Group(
         ("proofcheck/[!_]*.py", "margincheck/[!_]*.py"),
         _named("tests/proofs", "balls lagrangian forged margincheck refused_arrays frame", "test_"),
     ),
     "audit": Group(
-        _named("brittle/auditing", "costs sample curve change limit ties evidence found cluster_labels forecast"),
+        _named(
+            "brittle/auditing", "costs pieces curve change geometry vulnerability causes found cluster_labels remedy"
+        ),
         _named("tests/auditing", "costs speed sample curve change limit ties findings verdict", "test_")
         + _named("tests/auditing", "share cluster_labels", "test_"),
     ),
     "geometry": Group(("brittle/geometry/*.py",), ("tests/geometry/test_*.py",)),
     "untrusted files": Group(
-        _named("brittle/common", "limits archives storages pickles"),
+        _named("brittle/common", "limits torch_files"),
         _named("tests", "common/test_limits common/test_files common/test_archives networks/test_hostile_files"),
     ),
 }

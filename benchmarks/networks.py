@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from brittle.attacks import Foolbox, MinimumNorm
+from brittle.data import Data, Digits
 from brittle.networks import Network, Recognition, read_network, recognise
-from brittle.settings import Data, Digits
 
 EPOCHS, BATCH = 8, 64
 Shape = tuple[int, ...]

@@ -16,8 +16,8 @@ from torch import nn
 
 import brittle as bt
 from brittle.cli.audit import embedded
-from brittle.report.origin import Origin
-from brittle.settings import Data, Mnist
+from brittle.data import Data, Mnist
+from brittle.report.words import Origin
 from tests.report.browser import chromium, page
 
 SCREENS = {"desktop": (1280, 1400, False), "phone": (390, 1700, True)}

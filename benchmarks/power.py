@@ -16,7 +16,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.networks import Initialisation, Kaiming
-from brittle.theorems import Outcome, check_instance
+from brittle.theorems import CheckOutcome, check_instance
 from brittle.theorems.melamed2023.invariance import LawOfTheStart
 
 Entries = Callable[[int, int, Generator], Tensor]
@@ -73,7 +73,7 @@ def refused(law: Initialisation, seeds: range, theorem: LawOfTheStart | None = N
         rng = torch.Generator().manual_seed(seed)
         instance = theorem.default(rng)
         instance = replace(instance, facts=theorem.starts(law, instance.data.columns, rng))
-        count += check_instance(theorem, instance).verdict is not Outcome.CONFIRMED
+        count += check_instance(theorem, instance).verdict is not CheckOutcome.CONFIRMED
     return count
 
 

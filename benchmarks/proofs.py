@@ -23,10 +23,10 @@ from brittle.attacks import MinimumNorm
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.cli.audit import embedded
 from brittle.common.threads import one_thread
-from brittle.networks import Network, PyTorch
+from brittle.data import Data, Mnist
+from brittle.data.sources import data_folder
+from brittle.networks import Network, TorchLinearInit
 from brittle.proving import prove, write_beside
-from brittle.settings import Data, Mnist
-from brittle.settings.sources import data_folder
 
 SMALL = "mnist_mlp"  # the network of benchmarks.deep whose neurons have curvatures and branches of their own
 
@@ -45,7 +45,7 @@ def _demo(count: int) -> tuple[Network, Data]:
 
 def _wide(count: int) -> tuple[Network, Data]:
     rng = torch.Generator().manual_seed(0)
-    network = PyTorch().draw(200, 1000, rng)
+    network = TorchLinearInit().draw(200, 1000, rng)
     X = torch.randn(count, 200, generator=rng, dtype=torch.float64)
     return network, Data(X, torch.where(network.logits(X) > 0, 1.0, -1.0).double())
 

@@ -29,10 +29,10 @@ from brittle.common.errors import require
 from brittle.common.files import write_json
 from brittle.common.progress import Progress
 from brittle.common.threads import one_thread
-from brittle.experiments.pieces import Crew
-from brittle.experiments.sweep import Local
+from brittle.data import Cifar10, Data, Mnist
+from brittle.experiments.engines import Local
+from brittle.experiments.pieces import Executor
 from brittle.networks import Network, load_network, save_network
-from brittle.settings import Cifar10, Data, Mnist
 
 HELD_OUT = 2000
 NETWORK_FILES = (".pt", ".safetensors")
@@ -138,7 +138,7 @@ def _proved(options: argparse.Namespace) -> None:
     problem, network = PROBLEMS[options.problem], load_network(options.network)
     test = problem.load().test
     some = test.take(shuffled(len(test))[: options.images])
-    crew = Crew(Local(options.jobs), options.keep)
+    crew = Executor(Local(options.jobs), options.keep)
     tally = judged(network, some, problem.radius, options.nodes, crew, _told())
     found: dict[str, Any] = {"problem": options.problem, "radius": problem.radius, **tally.to_json()}
     low, high = tally.interval

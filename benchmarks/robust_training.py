@@ -13,9 +13,9 @@ from torch.nn import functional
 from torch.optim.swa_utils import AveragedModel
 
 from brittle.common.progress import Progress, Watch, silent
+from brittle.data import Data
 from brittle.geometry import into_ball, unit_rows
 from brittle.networks import Deep
-from brittle.settings import Data
 
 FALL = 0.7  # the share of training, at its end, in which the step size falls to 0
 POWER = 0.5  # of the bounded loss (1 - p^q)/q: 1 - p at q = 1, -log p at q = 0

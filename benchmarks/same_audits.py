@@ -21,7 +21,7 @@ from typing import Any
 import torch
 
 from benchmarks.networks import Task, architectures, tasks, trained
-from brittle.settings import save_data
+from brittle.data import save_data
 
 SUBJECTS = {"two layers": "3 and 8", "three layers": "10 digits", "convolutions": "10 digits", "GELU": "3 and 8"}
 CLOCKS = ("seconds", "mean_seconds", "command")

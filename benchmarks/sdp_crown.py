@@ -12,10 +12,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.certificates import Certificate, Enclosure, Example, LowerBound
+from brittle.certificates import Certificate, Example, LowerBound, RadiusInterval
 from brittle.certificates.layers import spectral_norm
+from brittle.data import Data
 from brittle.networks import Layered, Network, as_layered
-from brittle.settings import Data
 
 STEPS, RATE = 100, 0.05
 
@@ -44,7 +44,9 @@ class SdpCrownRadius(Certificate):
         layered = as_layered(network, "SDP-CROWN")
         return partial(self._enclose, layered, _stretches(layered))
 
-    def _enclose(self, network: Layered, stretches: Tensor, example: Example, enclosure: Enclosure) -> Enclosure:
+    def _enclose(
+        self, network: Layered, stretches: Tensor, example: Example, enclosure: RadiusInterval
+    ) -> RadiusInterval:
         low, high = 0.0, enclosure.ball
         for _ in range(self.halvings):
             middle = (low + high) / 2

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import torch
 
-from brittle.theorems import Instance, Outcome, Theorem, check_instance, find
+from brittle.theorems import CheckOutcome, Instance, Theorem, check_instance, find
 from brittle.theorems.frei2023.groups import ClusterConstants
 from brittle.theorems.kkt_proof import ProofConstants
 from brittle.theorems.vardi2022.groups import ExampleConstants
@@ -64,7 +64,7 @@ def noticed_from(constant: Constant, theorem: Theorem, instance: Instance) -> fl
 
     def confirmed(size: float) -> bool:
         with constant.times(size if constant.grows else 1 / size):
-            return check_instance(theorem, instance).verdict is Outcome.CONFIRMED
+            return check_instance(theorem, instance).verdict is CheckOutcome.CONFIRMED
 
     low, high = 1.0, FARTHEST
     if confirmed(high):

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from brittle.settings import Clusters, Setting, Sphere, Subspace
+from brittle.data import Clusters, Setting, Sphere, Subspace
 
 LARGEST = 10**9
 

@@ -20,12 +20,12 @@ from benchmarks.certificates import SdpCrown
 from benchmarks.sdp_crown import SdpCrownRadius
 from brittle.attacks import Foolbox, GradientStep, MinimumNorm, Ray
 from brittle.attacks.base import Attack, AttackResult
-from brittle.certificates import Certificate, Dual, Exact, Lipschitz, LowerBound, Relaxation
+from brittle.certificates import Certificate, Dual, Exact, LinearRelaxation, Lipschitz, LowerBound
 from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.threads import one_thread
 from brittle.networks import Network, TwoLayer
-from brittle.truth import BoundScore, Problem, attack_scores, attacked, bound_scores, bounded, problems_in
+from brittle.truth import BoundScore, TruthProblem, attack_scores, attacked, bound_scores, bounded, problems_in
 
 ATTACKS: dict[str, Attack[AttackResult]] = {
     "brittle minimum-norm": MinimumNorm(),
@@ -50,11 +50,11 @@ class Formula(Certificate):
         return (SdpCrown() if isinstance(network, TwoLayer) else SdpCrownRadius()).prepare(network)
 
 
-BOUNDS: dict[str, tuple[Certificate, Callable[[Problem], bool]]] = {
+BOUNDS: dict[str, tuple[Certificate, Callable[[TruthProblem], bool]]] = {
     "brittle exact, 1e-3": (Exact(gap=1e-3, seconds=60), lambda problem: True),
     "brittle dual, refined": (Dual(refined=True), lambda problem: isinstance(problem.network, TwoLayer)),
     "brittle dual": (Dual(), lambda problem: True),
-    "CROWN (own relaxation)": (Relaxation(), lambda problem: True),
+    "CROWN (own relaxation)": (LinearRelaxation(), lambda problem: True),
     "SDP-CROWN's formula": (Formula(), lambda problem: True),
     "Lipschitz, local": (Lipschitz(), lambda problem: isinstance(problem.network, TwoLayer)),
     "Lipschitz, spectral (LipNaive)": (Lipschitz(constant="spectral"), lambda problem: True),
@@ -69,7 +69,7 @@ def percent(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
-def rank_attacks(problems: list[Problem], word: str) -> dict[str, object]:
+def rank_attacks(problems: list[TruthProblem], word: str) -> dict[str, object]:
     print("| attack | flipped | mean excess | median | worst | within 1 % | impossible | seconds |")
     print("|---|---|---|---|---|---|---|---|")
     found = {}
@@ -87,7 +87,7 @@ def rank_attacks(problems: list[Problem], word: str) -> dict[str, object]:
     return dict(found)
 
 
-def rank_bounds(problems: list[Problem], word: str) -> dict[str, object]:
+def rank_bounds(problems: list[TruthProblem], word: str) -> dict[str, object]:
     found, deeper = {}, dict[str, BoundScore]()
     print(HEADS)
     for name, (certificate, applies) in BOUNDS.items():

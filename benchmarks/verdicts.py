@@ -13,9 +13,9 @@ from benchmarks.deep import Nothing
 from brittle.attacks import PGD
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.progress import Watch, silent
-from brittle.experiments.pieces import Crew, Outcome
+from brittle.data import Data
+from brittle.experiments.pieces import Executor, Outcome
 from brittle.networks import Network
-from brittle.settings import Data
 
 AT_ONCE = 50  # examples of a chunk
 STEPS = 100  # of the attack
@@ -69,7 +69,7 @@ class Branched:
         return {"verdicts": verdicts, "processor": time.process_time() - begun}
 
 
-def judged(network: Network, data: Data, radius: float, nodes: int, crew: Crew, watch: Watch = silent) -> "Tally":
+def judged(network: Network, data: Data, radius: float, nodes: int, crew: Executor, watch: Watch = silent) -> "Tally":
     """Attack and dual bound in chunks, then branch and bound on what is left, picture by picture."""
     alone = replace(data, X_test=None, y_test=None)
     parts = [Attacked(network, alone.take(rows), radius) for rows in torch.split(torch.arange(len(data)), AT_ONCE)]

@@ -7,10 +7,10 @@ from brittle.common.errors import InputError
 
 __version__ = "0.3.0"  # the one place; what is built and installed takes it from here
 ROOMS = (
-    "settings",
+    "data",
     "networks",
     "training",
-    "margin",
+    "kkt",
     "attacks",
     "certificates",
     "theorems",
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from brittle import attacks as attacks
     from brittle import auditing as auditing
     from brittle import certificates as certificates
+    from brittle import data as data
     from brittle import experiments as experiments
-    from brittle import margin as margin
+    from brittle import kkt as kkt
     from brittle import networks as networks
     from brittle import report as report
-    from brittle import settings as settings
     from brittle import testing as testing
     from brittle import theorems as theorems
     from brittle import training as training

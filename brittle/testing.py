@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from brittle.attacks.subject import Holder, Model, subject
-from brittle.certificates import Bounds, Certificate, Exact
+from brittle.certificates import Certificate, Exact, RadiusBounds
 from brittle.common.errors import require_between, require_positive
-from brittle.settings import Data
-from brittle.settings.arrays import Labels
+from brittle.data import Data
+from brittle.data.arrays import Labels
 
 __all__ = ["assert_robust"]
 SECONDS = 10.0  # for the proof of one example
@@ -23,7 +23,7 @@ def assert_robust(
     *,
     method: Certificate | None = None,
     rng: torch.Generator | None = None,
-) -> Bounds:
+) -> RadiusBounds:
     """At least this share of the examples are right, and provably stay right under every change of length < radius.
 
     The model and the data are what `brittle.audit` takes, y None where X holds the labels. The `method` proves,
@@ -33,7 +33,7 @@ def assert_robust(
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> robust = bt.networks.nearly_orthogonal(data.X, data.y).network
         >>> found = bt.testing.assert_robust(robust, data, None, radius=1.0)
         >>> bool((found.lower >= 1.0).all())
@@ -49,7 +49,7 @@ def assert_robust(
     return found
 
 
-def _message(found: Bounds, holds: Tensor, data: Data, radius: float, share: float) -> str:
+def _message(found: RadiusBounds, holds: Tensor, data: Data, radius: float, share: float) -> str:
     broken = ~holds & (found.upper < radius)
     unknown = ~holds & ~broken
     shown = [f"{row} at {float(found.upper[row]):.4g}" for row in broken.nonzero()[:NAMED, 0].tolist()]

@@ -10,21 +10,8 @@ import torch
 from torch import nn
 
 from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
-from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
-from brittle.experiments import Dask, Local
-from brittle.networks import (
-    Adapter,
-    Convolution,
-    Deep,
-    Dense,
-    Kaiming,
-    Lazy,
-    NearestNeighbour,
-    PyTorch,
-    Sparse,
-    as_network,
-)
-from brittle.settings import (
+from brittle.certificates import Dual, Exact, LinearRelaxation, Lipschitz
+from brittle.data import (
     AlmostOrthogonal,
     Cifar10,
     Clusters,
@@ -33,7 +20,7 @@ from brittle.settings import (
     FashionMnist,
     File,
     Gaussian,
-    Given,
+    GivenPoints,
     Grid25,
     Line7,
     Mnist,
@@ -41,13 +28,26 @@ from brittle.settings import (
     Sphere,
     Subspace,
 )
+from brittle.experiments import Dask, Local
+from brittle.networks import (
+    Adapter,
+    Convolution,
+    Deep,
+    Dense,
+    Kaiming,
+    LazyInit,
+    NearestNeighbour,
+    Sparse,
+    TorchLinearInit,
+    as_network,
+)
 from brittle.training import (
     KKT,
     Accuracy,
     Adversarial,
-    Descent,
     Exponential,
     Flow,
+    GradientDescent,
     LimitedPGD,
     LipschitzMargin,
     Logistic,
@@ -56,16 +56,16 @@ from brittle.training import (
     Margin,
     MarginStalls,
     MaximumRadius,
-    Recipe,
+    SgdSchedule,
     Steps,
     Time,
 )
-from brittle.training import Lazy as LazyTraining
+from brittle.training import LazyTraining as LazyTraining
 
 INITIALISATIONS = [
-    ("pytorch", PyTorch()),
+    ("pytorch", TorchLinearInit()),
     ("kaiming", Kaiming()),
-    ("lazy", Lazy()),
+    ("lazy", LazyInit()),
 ]
 
 _rng = torch.Generator().manual_seed(0)
@@ -111,14 +111,14 @@ class _Branches(nn.Module):
 
 
 NETWORKS = [
-    ("two layers", PyTorch().draw(4, 7, _rng)),
-    ("two layers, one logit, as a deep network", PyTorch().draw_deep(4, [7], _rng)),
-    ("three layers", PyTorch(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
-    ("five layers, three classes", PyTorch().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
+    ("two layers", TorchLinearInit().draw(4, 7, _rng)),
+    ("two layers, one logit, as a deep network", TorchLinearInit().draw_deep(4, [7], _rng)),
+    ("three layers", TorchLinearInit(scale=3, first_layer_only=True).draw_deep(4, [7, 6], _rng)),
+    ("five layers, three classes", TorchLinearInit().draw_deep(4, [7, 6, 5, 6], _rng, outputs=3)),
     ("convolution, three classes", Deep((_SMALL, Dense(_drawn(3, 27), _drawn(3))))),
     ("pooled, with a skip connection", as_network(_Branches().double(), shape=(1, 2, 2))),
-    ("foreign module, one logit", Adapter(PyTorch().draw_deep(4, [7, 6], _rng).module())),
-    ("foreign module, three classes", Adapter(PyTorch().draw_deep(4, [7], _rng, outputs=3).module())),
+    ("foreign module, one logit", Adapter(TorchLinearInit().draw_deep(4, [7, 6], _rng).module())),
+    ("foreign module, three classes", Adapter(TorchLinearInit().draw_deep(4, [7], _rng, outputs=3).module())),
     ("nearest of signed points", NearestNeighbour(_POINTS, torch.tensor([1.0, -1.0, 1.0, 1.0, -1.0, -1.0]).double())),
     ("nearest of three classes", NearestNeighbour(_POINTS, torch.tensor([0, 1, 2, 0, 1, 2]))),
 ]
@@ -139,13 +139,13 @@ SETTINGS = [
     ("subspace with given points", Subspace(dim=5, codimension=3, inner=Line7())),
     ("line7", Line7()),
     ("grid25", Grid25()),
-    ("given points", Given(Data(torch.eye(6), torch.tensor([0, 1, 2, 0, 1, 2])))),
+    ("given points", GivenPoints(Data(torch.eye(6), torch.tensor([0, 1, 2, 0, 1, 2])))),
     ("digits", Digits()),
     ("two digits", Digits(classes=(3, 8))),
     ("mnist", Mnist(classes=(0, 1))),
     ("fashion-mnist", FashionMnist(classes=(0, 9))),
     ("cifar10", Cifar10(classes=(3, 5))),
-    ("file", File(Path(__file__).parent / "settings" / "table.csv")),
+    ("file", File(Path(__file__).parent / "data" / "table.csv")),
 ]
 
 ATTACKS = [
@@ -162,8 +162,8 @@ CERTIFICATES = [
     ("spectral lipschitz", Lipschitz("spectral")),
     ("lipschitz of sums", Lipschitz("sum")),
     ("local lipschitz", Lipschitz()),
-    ("relaxation", Relaxation()),
-    ("relaxation with better slopes", Relaxation(steps=3)),
+    ("relaxation", LinearRelaxation()),
+    ("relaxation with better slopes", LinearRelaxation(steps=3)),
     ("dual", Dual()),
     ("refined dual", Dual(refined=True)),
     ("exact", Exact()),
@@ -191,10 +191,10 @@ REGIMES = [
     ("flow", Flow(until=LogLoss(-2.0))),
     ("flow by heun's pair", Flow(until=LogLoss(-2.0), pair="heun", tolerance=1e-2)),
     ("flow in float32", Flow(until=LogLoss(-2.0), precision="float32")),
-    ("recipe", Recipe(until=Steps(12), rate=1e-2, every=4)),
-    ("recipe with batches", Recipe(until=Steps(12), rate=1e-2, batch=3)),
-    ("descent", Descent(until=Steps(12))),
-    ("descent with batches", Descent(until=Steps(12), batch=3)),
+    ("recipe", SgdSchedule(until=Steps(12), rate=1e-2, every=4)),
+    ("recipe with batches", SgdSchedule(until=Steps(12), rate=1e-2, batch=3)),
+    ("descent", GradientDescent(until=Steps(12))),
+    ("descent with batches", GradientDescent(until=Steps(12), batch=3)),
     ("lazy training", LazyTraining(until=Steps(12), radius=5.0, batch=3)),
     ("lazy training, checked per epoch", LazyTraining(until=Steps(12), radius=5.0, batch=3, check="epoch")),
     ("adversarial training", Adversarial(until=Steps(6), rate=0.1, batch=3, inner_steps=3)),

@@ -98,7 +98,7 @@ def test_every_field_and_every_verb_of_a_thorough_room_is_explained(name):
 
 def test_an_unexplained_field_would_be_seen():
     assert names_of_fields(brittle.geometry.LeastDistance) == ["point", "lower"]
-    assert "noise" in comments(brittle.settings.Truth)
-    assert "X_test" not in comments(brittle.settings.Data)
-    assert helped(brittle.settings.Sphere) == {"dim", "radius"}
-    assert not helped(brittle.settings.Data)
+    assert "noise" in comments(brittle.data.DataInfo)
+    assert "X_test" not in comments(brittle.data.Data)
+    assert helped(brittle.data.Sphere) == {"dim", "radius"}
+    assert not helped(brittle.data.Data)

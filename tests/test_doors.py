@@ -35,7 +35,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, Subset, Subse
 import brittle as bt
 from brittle import InputError
 from brittle.cli import main
-from brittle.settings import Data, File, as_data, load_data, save_data
+from brittle.data import Data, File, as_data, load_data, save_data
 
 FLOWERS, KINDS = load_iris(return_X_y=True)
 WORDS = np.array(["setosa", "versicolor", "virginica"])[KINDS]
@@ -310,7 +310,7 @@ def test_an_endless_loader_is_stopped(monkeypatch):
             while True:
                 yield torch.zeros(1000), 0
 
-    monkeypatch.setattr("brittle.settings.collected.LARGEST_SAMPLE_BYTES", 10**7)
+    monkeypatch.setattr("brittle.data.collected.LARGEST_SAMPLE_BYTES", 10**7)
     assert "give a subset" in complaint(lambda: as_data(Endless()))
 
 
@@ -472,7 +472,7 @@ def test_results_are_frames_and_tables_for_latex(found):
     bounds = bt.certificates.Lipschitz().bound(nn.Linear(2, 1), (ROWS, [0, 1, 0, 1, 1, 0]))
     assert bounds.to_frame()["lower"].tolist() == bounds.lower.tolist()
     assert bounds.to_frame()["status"].tolist() == [str(each) for each in bounds.status]
-    summary = bt.settings.summary(Data(ROWS, [0, 1, 0, 1, 1, 0]))
+    summary = bt.data.summary(Data(ROWS, [0, 1, 0, 1, 1, 0]))
     assert summary.to_frame().loc[0, "examples"] == 6
     assert "mean norm & " in summary.to_latex()
     assert found.to_latex().splitlines()[2:5:2] == [

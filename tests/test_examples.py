@@ -34,7 +34,7 @@ def test_the_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_most_examples_are_not_skipped() -> None:
     """Only what has to reach the network, or to read files that are not there everywhere."""
     skipped = {name for name in BY_NAME if any(doctest.SKIP in example.options for example in shown(name))}
-    assert skipped == {"settings.Cifar10", "settings.FashionMnist", "settings.Mnist", "settings.fetch"}
+    assert skipped == {"data.Cifar10", "data.FashionMnist", "data.Mnist", "data.fetch"}
 
 
 def test_a_wrong_example_would_be_seen() -> None:

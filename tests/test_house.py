@@ -10,11 +10,11 @@ PACKAGE = Path(__file__).parent.parent / "brittle"
 ORDER = [
     "common",
     "geometry",
-    "settings",
+    "data",
     "networks",
     "attacks",
     "training",
-    "margin",
+    "kkt",
     "certificates",
     "proving",
     "truth",
@@ -47,7 +47,7 @@ def room(path: Path) -> str:
 def forbidden(importer: str, imported: str) -> bool:
     if importer == imported:
         return False
-    beside = {importer, imported} == {"settings", "networks"}
+    beside = {importer, imported} == {"data", "networks"}
     return beside or ORDER.index(imported) > ORDER.index(importer)
 
 
@@ -66,8 +66,8 @@ def test_the_order_knows_every_folder() -> None:
 
 
 def test_a_forbidden_import_would_be_seen() -> None:
-    assert forbidden("settings", "networks")
-    assert forbidden("networks", "settings")
+    assert forbidden("data", "networks")
+    assert forbidden("networks", "data")
     assert forbidden("attacks", "report")
     assert not forbidden("report", "attacks")
 

@@ -17,17 +17,17 @@ from brittle.auditing import Remedy
 from brittle.certificates import Certificate
 from brittle.cli import described
 from brittle.cli.parts import Family
-from brittle.common.parts import KEY, Option, Unasked, by_name, option, parameters
+from brittle.common.parts import KEY, NotAnOption, Option, by_name, option, parameters
+from brittle.data import Setting
 from brittle.networks import Initialisation
-from brittle.settings import Setting
-from brittle.training import Descent, Regime
+from brittle.training import GradientDescent, Trainer
 from tests.cases import TABLES
 
 BASES = {
-    "settings": Setting,
+    "data": Setting,
     "networks": Initialisation,
     "attacks": Attack,
-    "training": Regime,
+    "training": Trainer,
     "certificates": Certificate,
     "auditing": Remedy,
 }
@@ -71,7 +71,7 @@ def unexplained(part: type) -> list[str]:
     """The fields that have no help, or neither an option nor a reason why not."""
     said = {each.name: each.metadata.get(KEY) for each in fields(part)}
     asked = {each.field for each in parameters(part).values()}
-    reasons = {name for name, word in said.items() if isinstance(word, Unasked) and word.reason}
+    reasons = {name for name, word in said.items() if isinstance(word, NotAnOption) and word.reason}
     return [name for name, word in said.items() if not (word and word.help and name in asked | reasons)]
 
 
@@ -82,7 +82,7 @@ def test_every_field_of_a_part_has_help_and_an_option(part):
 
 def test_a_field_without_help_or_option_would_be_seen():
     @dataclass(frozen=True)
-    class Momentum(Descent):
+    class Momentum(GradientDescent):
         momentum: float = 0.9
         explained: float = field(default=1.0, metadata=option("Something."))
         unreadable: complex = field(default=1j, metadata=option("What nobody can type."))
@@ -120,7 +120,7 @@ def test_the_defaults_pass_the_checks_of_their_fields():
 
 def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
     @dataclass(frozen=True)
-    class Momentum(Descent):
+    class Momentum(GradientDescent):
         name = "momentum"
         momentum: float = field(default=0.9, metadata=option("Share of the last step that is kept."))
 
@@ -128,7 +128,7 @@ def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
         parts = FAMILIES["training"].parts | by_name((Momentum,))
         offered = described.offered(parts)
 
-    family = Regimes("regime", "training", "Regime")
+    family = Regimes("regime", "training", "Trainer")
     assert family.words.endswith("lipschitz-margin, momentum")
     (shown,) = family.options["momentum"].__metadata__
     assert (shown.default, shown.help) == ("--momentum", "momentum: share of the last step that is kept.")

@@ -40,9 +40,9 @@ def test_the_message_names_what_is_broken_and_what_is_open(model):
 
 
 def test_a_looser_method_leaves_examples_open(model):
-    wide = bt.networks.PyTorch().draw(2, 30, torch.Generator().manual_seed(0))
+    wide = bt.networks.TorchLinearInit().draw(2, 30, torch.Generator().manual_seed(0))
     loose = bt.certificates.Lipschitz()
-    found = loose.bound(wide, bt.settings.Data(X, wide.predict(X)))
+    found = loose.bound(wide, bt.data.Data(X, wide.predict(X)))
     row = int((found.upper - found.lower).argmax())
     between = float(found.lower[row] + found.upper[row]) / 2
     with pytest.raises(AssertionError, match=r"[1-9]\d* are open"):

@@ -15,38 +15,38 @@ import torch
 import brittle as bt
 
 rng = torch.Generator()
-data = bt.settings.Sphere(dim=20).sample(5, rng)
-shallow = bt.networks.PyTorch().draw(20, 30, rng)
-deep = bt.networks.PyTorch().draw_deep(20, (30, 30), rng)
+data = bt.data.Sphere(dim=20).sample(5, rng)
+shallow = bt.networks.TorchLinearInit().draw(20, 30, rng)
+deep = bt.networks.TorchLinearInit().draw_deep(20, (30, 30), rng)
 """
 REVEALED = {
-    "data": "settings.base.Data",
+    "data": "data.base.Data",
     "shallow": "networks.two_layer.TwoLayer",
     "bt.networks.as_network(torch.nn.ReLU())": "networks.base.Network",
     "bt.training.Flow().train(shallow, data).network": "networks.two_layer.TwoLayer",
     "bt.training.Flow().train(deep, data).network": "networks.deep.Deep",
-    "bt.training.Descent().train(torch.nn.Linear(20, 1), data).network": "networks.base.Network",
-    "bt.training.Flow().train(deep, data).status": "common.ending.Ending",
-    "bt.margin.solve(shallow, data)": "margin.solve.KKTPoint",
-    "bt.margin.solve(shallow, data).status": "common.ending.Ending",
+    "bt.training.GradientDescent().train(torch.nn.Linear(20, 1), data).network": "networks.base.Network",
+    "bt.training.Flow().train(deep, data).status": "common.ending.Status",
+    "bt.kkt.solve(shallow, data)": "kkt.solve.KKTPoint",
+    "bt.kkt.solve(shallow, data).status": "common.ending.Status",
     "bt.attacks.PGD(budget=1.0).run(shallow, data)": "attacks.pgd.PGDResult",
     "bt.attacks.MinimumNorm().run(deep, data)": "attacks.minimum_norm.MinimumNormResult",
-    "bt.attacks.GradientStep().run(deep, data)": "attacks.gradient_step.GradientStepResult",
+    "bt.attacks.GradientStep().run(deep, data)": "attacks.ray.GradientStepResult",
     "bt.attacks.Universal().run(deep, data)": "attacks.universal.UniversalResult",
     "bt.attacks.Ray().run(deep, data)": "attacks.base.AttackResult",
-    "bt.certificates.Exact().bound(shallow, data)": "certificates.base.Bounds",
-    "bt.certificates.Lipschitz().bound(deep, data)": "certificates.base.Bounds",
-    "bt.theorems.check('vardi2022/4.1', data, shallow)": "theorems.check.Verdict",
+    "bt.certificates.Exact().bound(shallow, data)": "certificates.base.RadiusBounds",
+    "bt.certificates.Lipschitz().bound(deep, data)": "certificates.base.RadiusBounds",
+    "bt.theorems.check('vardi2022/4.1', data, shallow)": "theorems.check.CheckResult",
     "bt.audit(shallow, data)": "auditing.found.Audit",
 }
 MISTAKES = {
     "bt.attacks.PGD(budgett=3)": 'Unexpected keyword argument "budgett" for "PGD"',
     "bt.training.Flow(untill=bt.training.Steps(3))": 'Unexpected keyword argument "untill" for "Flow"',
-    "bt.settings.Sphere(dimension=3)": 'Unexpected keyword argument "dimension" for "Sphere"',
+    "bt.data.Sphere(dimension=3)": 'Unexpected keyword argument "dimension" for "Sphere"',
     "bt.certificates.Exact().bound(shallow, data, capp=1.0)": 'Unexpected keyword argument "capp" for "bound"',
     "bt.audit(shallow, data, budgett=3.0)": 'Unexpected keyword argument "budgett" for "audit"',
-    "bt.margin.solve(data, data)": 'Argument 1 to "solve" has incompatible type "Data"',
-    "bt.training.Flow().train(shallow, data).status.advise": '"Ending" has no attribute "advise"',
+    "bt.kkt.solve(data, data)": 'Argument 1 to "solve" has incompatible type "Data"',
+    "bt.training.Flow().train(shallow, data).status.advise": '"Status" has no attribute "advise"',
     "bt.training.Flow(layers='last')": 'Argument "layers" to "Flow" has incompatible type "Literal[\'last\']"',
     "bt.training.Logistic('total')": 'Argument 1 to "Logistic" has incompatible type "Literal[\'total\']"',
     "bt.atacks": 'Module has no attribute "atacks"',

@@ -16,9 +16,9 @@ from benchmarks.fuzz import layered, ordinary
 from benchmarks.fuzz.proofs import ProofTally
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates import Certificate, Dual, Exact
+from brittle.data import Data
 from brittle.networks import Network
 from brittle.proving import Proof, prove, write_beside
-from brittle.settings import Data
 
 POINTS = layered.POINTS  # examples per network
 KINDS = ("two layers", *layered.KINDS)

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from brittle.certificates import Contradiction, Exact
+from brittle.data import Data
 from brittle.networks import Deep
-from brittle.settings import Data
 from tests.certificates.reference import brute_force_strict_radius
 
 SHAPES = (

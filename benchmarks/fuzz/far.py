@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from brittle.attacks import Ray
-from brittle.certificates import Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import Certificate, Contradiction, Dual, Exact, LinearRelaxation, Lipschitz
 from brittle.common.errors import InputError
+from brittle.data import Data
 from brittle.networks import Deep, TwoLayer
-from brittle.settings import Data
 from tests.certificates.rational import exact_margin, first_flip_along
 
 Array = NDArray[np.float64]
@@ -27,7 +27,7 @@ DIRECTIONS = 3  # at random, beside the neurons' own and the axes
 SHELLS = (1 - 2.0**-30, 0.9, 0.5, 0.1, 1e-3, 1e-9)  # shares of a deep network's claim at which it is evaluated
 DEEP: dict[str, Certificate] = {
     "lipschitz, spectral": Lipschitz("spectral"),
-    "relaxation": Relaxation(),
+    "relaxation": LinearRelaxation(),
     "dual": Dual(),
     "dual, refined": Dual(refined=True),
     "exact": Exact(gap=1e-3, seconds=0.2),

@@ -17,9 +17,9 @@ import torch
 from numpy.typing import NDArray
 
 from brittle.attacks.base import Bounds as Box
-from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import Certificate, Contradiction, Dual, Exact, LinearRelaxation, Lipschitz, RadiusBounds
+from brittle.data import Data
 from brittle.networks import Affine, Convolution, Deep, Dense
-from brittle.settings import Data
 from tests.certificates.rational import exact_margin
 from tests.certificates.reference import brute_force_deep_radius, brute_force_strict_radius
 
@@ -34,7 +34,7 @@ METHODS: tuple[Certificate, ...] = (
     Exact(gap=1e-4, seconds=2.0, nodes=200),
     Dual(),
     Dual(refined=True),
-    Relaxation(),
+    LinearRelaxation(),
     Lipschitz("spectral"),
 )
 
@@ -162,7 +162,7 @@ def examine(seed: int) -> LayeredTally:
     return tally
 
 
-def _judge(tally: LayeredTally, case: str, found: Bounds, row: int, radius: float | None) -> None:
+def _judge(tally: LayeredTally, case: str, found: RadiusBounds, row: int, radius: float | None) -> None:
     lower, upper = float(found.lower[row]), float(found.upper[row])
     if radius is None:
         return
@@ -172,7 +172,7 @@ def _judge(tally: LayeredTally, case: str, found: Bounds, row: int, radius: floa
         tally.closed, tally.lost = tally.closed + 1, tally.lost + max(0.0, 1 - lower / radius)
 
 
-def _enumerated(network: Deep, data: Data, row: int, found: Bounds, box: Box | None) -> float:
+def _enumerated(network: Deep, data: Data, row: int, found: RadiusBounds, box: Box | None) -> float:
     """The radius itself. Lower bounds without a box hold in it too; flips are those inside it."""
     x, y = data.X[row].numpy(), data.y[row].item()
     if box is not None:
@@ -182,7 +182,7 @@ def _enumerated(network: Deep, data: Data, row: int, found: Bounds, box: Box | N
     return brute_force_strict_radius(weights, biases, x, float(y), limit=CAP)
 
 
-def _along_rays(network: Deep, data: Data, row: int, found: Bounds, box: Box | None) -> float | None:
+def _along_rays(network: Deep, data: Data, row: int, found: RadiusBounds, box: Box | None) -> float | None:
     """The length of a flip below the claim that is one in rational arithmetic; None where there is none."""
     x, y, claim = data.X[row].numpy(), data.y[row].item(), float(found.lower[row])
     if claim == 0:

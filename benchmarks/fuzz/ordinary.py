@@ -7,10 +7,10 @@ import numpy as np
 import torch
 
 from brittle.attacks import MinimumNorm, first_flip
-from brittle.auditing.pieces import Known
-from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
+from brittle.auditing.pieces import KnownFlips
+from brittle.certificates import Certificate, Contradiction, Dual, Exact, LinearRelaxation, Lipschitz, RadiusBounds
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from tests.certificates.reference import brute_force_radius
 
 POINTS = 40  # examples per network
@@ -21,7 +21,7 @@ METHODS: dict[str, Certificate] = {
     "lipschitz, spectral": Lipschitz("spectral"),
     "lipschitz, sum": Lipschitz("sum"),
     "lipschitz, local": Lipschitz("local"),
-    "relaxation": Relaxation(),
+    "relaxation": LinearRelaxation(),
 }
 SHAPES = (
     "plain",
@@ -91,7 +91,7 @@ def examine(seed: int) -> Tally:
     rng = np.random.default_rng(seed)
     network, data = draw(rng)
     tally = Tally(cases=len(data), right=int((network.margins(data.X, data.y) > 0).sum()))
-    names, attack = list(METHODS), Known(MinimumNorm(starts=6).run(network, data).perturbations)
+    names, attack = list(METHODS), KnownFlips(MinimumNorm(starts=6).run(network, data).perturbations)
     for name in {"dual", names[1 + seed % (len(names) - 1)]}:
         try:
             bounds = METHODS[name].bound(network, data, attack=attack, cap=1e3)
@@ -106,7 +106,7 @@ def examine(seed: int) -> Tally:
     return tally
 
 
-def _undercut(network: TwoLayer, data: Data, bounds: Bounds, rng: np.random.Generator) -> list[str]:
+def _undercut(network: TwoLayer, data: Data, bounds: RadiusBounds, rng: np.random.Generator) -> list[str]:
     """Flips along random rays below the certified radius, if a margin below zero is measured there."""
     problems = []
     for _ in range(4):
@@ -122,7 +122,7 @@ def _undercut(network: TwoLayer, data: Data, bounds: Bounds, rng: np.random.Gene
     return problems
 
 
-def _compare(network: TwoLayer, data: Data, bounds: Bounds, tally: Tally, seed: int) -> None:
+def _compare(network: TwoLayer, data: Data, bounds: RadiusBounds, tally: Tally, seed: int) -> None:
     """Exact against every activation region, on the first few examples."""
     W, b, v = network.W.numpy(), network.b.numpy(), network.v.numpy()
     tally.closed += int((bounds.exact & (network.margins(data.X, data.y) > 0)).sum())

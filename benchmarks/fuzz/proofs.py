@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
+from brittle.certificates.dual import closed_form, first_iterate
 from brittle.certificates.dual_bound import initial_kinds, never_flips
-from brittle.certificates.dual_start import closed_form, first_iterate
-from brittle.certificates.neighbourhood import LocalModel, Span, localise
-from brittle.certificates.saddle import Solved
-from brittle.certificates.scales import Array
+from brittle.certificates.margins import LocalModel, WeightSpan, localise
+from brittle.certificates.rounding import Array
+from brittle.certificates.saddle import SolvedSaddle
 from brittle.certificates.settled_signs import settled_signs, trim
 from brittle.networks import TwoLayer
 from tests.certificates.reference import Margin, Proof, neurons
@@ -44,14 +44,14 @@ def confirm(seed: int) -> str:
     x, y = data.X[rows[0]].numpy(), float(data.y[rows[0]])
     margin = _near_one(network, x, y)
     with np.errstate(all="ignore"):
-        model = localise(Span.of(margin.W), *margin, ball=1.5)
+        model = localise(WeightSpan.of(margin.W), *margin, ball=1.5)
         if never_flips(model, initial_kinds(model)):
             return "nothing to prove"
         solved = closed_form(model, first_iterate(model, np.zeros(model.W.shape[1])))
         return _confirm(margin, model, solved)
 
 
-def _confirm(margin: Margin, model: LocalModel, solved: Solved) -> str:
+def _confirm(margin: Margin, model: LocalModel, solved: SolvedSaddle) -> str:
     point = solved.dual_point
     radius = solved.proven_radius
     if radius == 0:

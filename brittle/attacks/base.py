@@ -1,14 +1,14 @@
 """What every attack is: a part that proposes perturbations, and an entry that measures them itself."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Generic, TypeVar, final
 
 import torch
 from torch import Generator, Tensor
 
-from brittle.attacks.joined import joined, without_vectors
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require
 from brittle.common.kinds import kinds_checked
@@ -17,9 +17,9 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_thread_unless_chosen
 from brittle.common.time_limit import limited
+from brittle.data import Data
 from brittle.geometry import unit_rows
 from brittle.networks import Layered, Network
-from brittle.settings import Data
 
 Bounds = tuple[float, float]
 AT_ONCE = 2**22  # numbers in the examples that are attacked together, unless all have to be
@@ -36,7 +36,7 @@ class AttackResult(Result):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> found = bt.attacks.Ray().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
         >>> found.success.tolist(), bool((found.perturbations.norm(dim=1) == found.norms).all())
         ([True, True, True, True], True)
@@ -64,7 +64,7 @@ Outcome = TypeVar("Outcome", bound=AttackResult, covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class AttackTarget:
     """What is attacked: a float64 network at the examples X (n, dim) of data, with labels y.
 
     bounds: the box, where there is one; rng: for every random choice; watch: is told how far the attack is.
@@ -73,9 +73,9 @@ class Target:
         >>> import torch
         >>> import brittle as bt
         >>> from brittle.common.progress import silent
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
-        >>> target = bt.attacks.Target(network, data, (-2.0, 2.0), torch.Generator(), silent)
+        >>> target = bt.attacks.AttackTarget(network, data, (-2.0, 2.0), torch.Generator(), silent)
         >>> [round(margin, 6) for margin in target.margins.tolist()]
         [1.0, 1.0, 1.0, 1.0]
         >>> target.clip(torch.full((4, 4), 1.0).double())[0].tolist()
@@ -151,7 +151,7 @@ class Attack(ABC, Generic[Outcome]):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> attacks = bt.attacks.GradientStep(), bt.attacks.MinimumNorm()
         >>> [round(attack.run(network, data).mean_norm, 4) for attack in attacks]
@@ -187,14 +187,14 @@ class Attack(ABC, Generic[Outcome]):
         known = known.to(torch.float64)
         known.check(data.X, data.y)
         _check_bounds(bounds, data.X)
-        target = Target(known, data, bounds, rng if rng is not None else Generator(), watch)
+        target = AttackTarget(known, data, bounds, rng if rng is not None else Generator(), watch)
         with torch.no_grad(), one_thread_unless_chosen():
             return self._in_parts(target, vectors)
 
-    def _in_parts(self, target: Target, vectors: bool) -> Outcome:
+    def _in_parts(self, target: AttackTarget, vectors: bool) -> Outcome:
         """Many examples some after others, so that the working memory does not grow with them."""
 
-        def found(part: Target) -> Outcome:
+        def found(part: AttackTarget) -> Outcome:
             attempt = self._proposed(part)
             with limited(None):  # what was found so far is measured, however late it is
                 result = self._judged(part, attempt)
@@ -212,10 +212,10 @@ class Attack(ABC, Generic[Outcome]):
         return joined(map(found, parts), count)
 
     @abstractmethod
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         """A perturbation for every example; `run` measures it and trusts nothing else."""
 
-    def _proposed(self, target: Target) -> Attempt:
+    def _proposed(self, target: AttackTarget) -> Attempt:
         """What `propose` returns, of the right shape, by an attack that left everything as it was."""
         word, before = type(self).__name__, target.changes()
         attempt = self.propose(target)
@@ -233,7 +233,7 @@ class Attack(ABC, Generic[Outcome]):
         )
         return attempt
 
-    def _judged(self, target: Target, attempt: Attempt) -> Outcome:
+    def _judged(self, target: AttackTarget, attempt: Attempt) -> Outcome:
         """Nothing is taken from the attack's own word."""
         already = target.margins < 0
         sound = attempt.perturbations.isfinite().all(1) & ~already
@@ -263,3 +263,36 @@ def _check_bounds(bounds: Bounds | None, X: Tensor) -> None:
     require(low < high, f"bounds is ({low}, {high}); the lowest value must be below the highest")
     outside = int((X.clamp(low, high) != X).any(1).sum())
     require(outside == 0, f"bounds is ({low}, {high}), and {outside} of {len(X)} examples lie outside it")
+
+
+# What an attack found of some examples after others, as if it had been found at once.
+
+
+VECTORS = ("perturbations", "direction", "raw")  # each takes as much room as the examples
+Found = TypeVar("Found", bound="AttackResult")
+
+
+def joined(parts: Iterable[Found], rows: int) -> Found:
+    """The parts below each other, `rows` examples in all; each is copied to its place before the next is asked for."""
+    whole: dict[str, Tensor] = {}
+    filled, kind = 0, None
+    for part in parts:
+        kind = type(part)
+        for name, value in _own(part).items():
+            if name not in whole:
+                whole[name] = value.new_empty((rows if len(value) else 0, *value.shape[1:]))
+            whole[name][filled : filled + len(value)] = value
+        filled += len(part.norms)
+    assert kind is not None
+    return kind(**{field.name: whole.get(field.name, whole["perturbations"]) for field in fields(kind)})
+
+
+def _own(part: "AttackResult") -> dict[str, Tensor]:
+    """By name, without `raw` where no box made it another thing than the perturbations."""
+    names = (field.name for field in fields(part))
+    return {name: getattr(part, name) for name in names if name != "raw" or part.raw is not part.perturbations}
+
+
+def without_vectors(found: Found) -> Found:
+    """The same with (0, dim) in place of the vectors."""
+    return replace(found, **{name: getattr(found, name)[:0].clone() for name in VECTORS})

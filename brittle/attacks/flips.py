@@ -6,14 +6,134 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from brittle.attacks import deep_pieces  # noqa: F401  (registers the pieces of deep networks)
-from brittle.attacks.black_box_rays import scanned_flips, scanned_intervals
-from brittle.attacks.bracketed_rays import bracketed_flips
-from brittle.attacks.intervals import Intervals
-from brittle.attacks.pieces import Pieces, has_many_pieces, is_piecewise_linear, pieces, rays_at_once, windows
+from brittle.attacks.pieces import (
+    FlipIntervals,
+    Pieces,
+    has_many_pieces,
+    is_piecewise_linear,
+    pieces,
+    rays_at_once,
+    windows,
+)
 from brittle.common.errors import require
 from brittle.common.kinds import kinds_checked
 from brittle.networks import Network
+
+GRID = 256
+BISECTIONS = 60
+NUMBERS_AT_ONCE = 2**22
+
+
+def scanned_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    """The first sign change that the grid shows; a dip between two of its points goes unseen."""
+    return scanned_intervals(network, X, y, directions, limit).first()
+
+
+def scanned_intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> FlipIntervals:
+    grid = _grid(X, directions, limit)
+    flipped = _flipped_on(grid, network, X, y, directions)
+    turns = flipped[:, 1:] != flipped[:, :-1]
+    ray, cell = turns.nonzero(as_tuple=True)
+    at = _bisected(network, X[ray], y[ray], directions[ray], grid[ray, cell], grid[ray, cell + 1])
+    opens = flipped[ray, cell + 1]
+    first, last = flipped[:, 0].nonzero()[:, 0], flipped[:, -1].nonzero()[:, 0]
+    starts = torch.cat([at[opens], torch.zeros(len(first), dtype=torch.float64)])
+    begins, start = _by_ray(torch.cat([ray[opens], first]), starts)
+    _, stop = _by_ray(torch.cat([ray[~opens], last]), torch.cat([at[~opens], grid[last, -1]]))
+    return FlipIntervals(len(X), begins, start, stop)
+
+
+def _grid(X: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    """(n, GRID): half of it even, half of it geometric; an infinite limit becomes ten times ‖x‖ + 1."""
+    sizes = directions.norm(dim=1).clamp(min=1e-300)
+    limit = torch.where(limit.isinf(), 10 * (X.norm(dim=1) + 1) / sizes, limit)
+    even = torch.linspace(0, 1, GRID // 2, dtype=torch.float64)
+    geometric = torch.logspace(-8, 0, GRID - GRID // 2, dtype=torch.float64)
+    return limit[:, None] * torch.cat([even, geometric]).sort().values
+
+
+def _flipped_on(grid: Tensor, network: Network, X: Tensor, y: Tensor, directions: Tensor) -> Tensor:
+    """(n, GRID), many grid points in one call of the network."""
+    parts = []
+    for columns in torch.split(grid, max(1, NUMBERS_AT_ONCE // max(1, X.numel())), 1):
+        count = columns.shape[1]
+        points = X[:, None] + columns[..., None] * directions[:, None]
+        labels = y[:, None].expand(-1, count).reshape(-1)
+        parts.append(network.margins(points.reshape(-1, X.shape[1]), labels).reshape(-1, count) < 0)
+    return torch.cat(parts, 1)
+
+
+def _flipped(network: Network, X: Tensor, y: Tensor, directions: Tensor, t: Tensor) -> Tensor:
+    return network.margins(X + t[:, None] * directions, y) < 0
+
+
+def _bisected(network: Network, X: Tensor, y: Tensor, directions: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """Where the sign changes between low and high, from the side of `high` when it is the flipped one."""
+    if not len(X):
+        return low
+    opens = _flipped(network, X, y, directions, high)
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        same = _flipped(network, X, y, directions, middle) == opens
+        low, high = torch.where(same, low, middle), torch.where(same, middle, high)
+    return high
+
+
+def _by_ray(ray: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    order = t.argsort()
+    order = order[ray[order].argsort(stable=True)]
+    return ray[order], t[order]
+
+
+# A flip before a known one along rays of a network with too many pieces to cut every ray into them.
+
+
+LOOKS = 4  # points of each ray that are tried, the limit the last of them
+STEPS = 40
+
+
+def bracketed_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+    """Where the margin changes its sign before the first of a few points that is flipped; infinity where none is.
+
+    The examples are classified rightly and the limits finite. It need not be the ray's first flip.
+    """
+    flips = torch.full_like(limit, torch.inf)
+    low, above = torch.zeros_like(limit), network.margins(X, y)
+    left = torch.arange(len(X))
+    for look in range(1, LOOKS + 1):
+        high = limit[left] * (look / LOOKS)
+        below = network.margins(X[left] + high[:, None] * directions[left], y[left])
+        rows, found = left[below < 0], below < 0
+        bracket = low[rows], high[found], above[rows], below[found]
+        flips[rows] = _between(network, X[rows], y[rows], directions[rows], *bracket)
+        low[left], above[left] = high, below
+        left = left[~found]
+    return flips
+
+
+def _between(
+    network: Network, X: Tensor, y: Tensor, directions: Tensor, low: Tensor, high: Tensor, above: Tensor, below: Tensor
+) -> Tensor:
+    """Regula falsi as of Illinois: the value of an end that stays twice is halved. The margins bracket zero."""
+    low, high, above, below = (each.clone() for each in (low, high, above, below))
+    side, live = torch.zeros(len(X), dtype=torch.int64), torch.arange(len(X))
+    for _ in range(STEPS):
+        span = high[live] - low[live]
+        live = live[(span > 4 * torch.finfo(span.dtype).eps * high[live]) & (above[live] > 0)]
+        if not len(live):
+            break
+        a, b = above[live], below[live]
+        at = torch.minimum(low[live] + (high[live] - low[live]) * (a / (a - b)), high[live])
+        margin = network.margins(X[live] + at[:, None] * directions[live], y[live])
+        flipped = margin < 0
+        now = torch.where(flipped, -1, 1)
+        again = now == side[live]
+        low[live], high[live] = torch.where(flipped, low[live], at), torch.where(flipped, at, high[live])
+        above[live] = torch.where(flipped, torch.where(again, a / 2, a), margin)
+        below[live] = torch.where(flipped, margin, torch.where(again, b / 2, b))
+        side[live] = now
+    return torch.where(above > 0, high, low)
+
 
 CLEAR = 4  # units of rounding that a measured margin lies below zero
 Within = Callable[[Network, Tensor, Tensor, Tensor, Tensor], Tensor]
@@ -72,7 +192,7 @@ def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limi
 @kinds_checked
 def flip_intervals(
     network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf
-) -> Intervals:
+) -> FlipIntervals:
     """{0 ≤ t ≤ limit: margin(x + t u) < 0} for every ray, as open intervals.
 
     Examples:
@@ -92,7 +212,7 @@ def flip_intervals(
         found = _intervals(network, *rays) if is_piecewise_linear(network) else scanned_intervals(network, *rays)
         parts.append((rows[found.ray], found.start, found.stop))
     ray, start, stop = (torch.cat(each) for each in zip(*parts, strict=True))
-    return Intervals(len(X), ray, start, stop)
+    return FlipIntervals(len(X), ray, start, stop)
 
 
 @kinds_checked
@@ -202,7 +322,7 @@ def _polished(
     return torch.minimum(torch.maximum(at - step, low), high)
 
 
-def _intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Intervals:
+def _intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> FlipIntervals:
     found = pieces(network, X, y, directions, limit)
     at_stop = found.flipped_at_stop()
     at_start = found.flipped_at_start(at_stop)
@@ -215,7 +335,7 @@ def _intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit
     if found.value.shape[2] > 1:
         ray, begin, end = _united(ray, begin, end)
     lasting = end > begin
-    return Intervals(len(X), ray[lasting], begin[lasting], end[lasting])
+    return FlipIntervals(len(X), ray[lasting], begin[lasting], end[lasting])
 
 
 def _events(

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from brittle.attacks.base import Attack, AttackResult, Attempt, Bounds, Target
+from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt, Bounds
 from brittle.attacks.flips import step_past
 from brittle.common.errors import InputError, require, require_positive
 from brittle.common.parts import AFTER_NAME, option
@@ -27,7 +27,7 @@ class Foolbox(Attack[AttackResult]):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> found = bt.attacks.Foolbox("DDNAttack", {"steps": 20}).run(network, data, bounds=(-5.0, 5.0))
         >>> found.rate
@@ -45,7 +45,7 @@ class Foolbox(Attack[AttackResult]):
         default=None, metadata=option("Radius of the ball, for attacks that need one.", check=require_positive)
     )
 
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         foolbox = _foolbox()
         kind = getattr(foolbox.attacks, self.attack, None)
         require(inspect.isclass(kind), f"attack is {self.attack!r}; a class of foolbox.attacks is needed")
@@ -70,7 +70,7 @@ def as_foolbox(network: Network | nn.Module, bounds: Bounds) -> Any:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> model = bt.attacks.as_foolbox(bt.networks.orthogonal_kkt(data.X, data.y).network, bounds=(-5.0, 5.0))
         >>> type(model).__name__, model(data.X.float()).argmax(1).tolist()
         ('PyTorchModel', [1, 1, 0, 0])
@@ -138,7 +138,7 @@ def _roomy(X: Tensor) -> Bounds:
 
 
 @contextmanager
-def _seeded(target: Target) -> Iterator[None]:
+def _seeded(target: AttackTarget) -> Iterator[None]:
     """Foolbox draws from the global generators: give them a seed for a while."""
     seed = int(torch.randint(2**31, (1,), generator=target.rng))
     before = np.random.get_state()  # noqa: NPY002

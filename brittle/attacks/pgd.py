@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from brittle.attacks.base import Attack, AttackResult, Attempt, Target
+from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt
 from brittle.attacks.flips import first_flip, step_past
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require_count, require_positive
@@ -23,7 +23,7 @@ class PGDResult(AttackResult):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> found = bt.attacks.PGD(rounds=6).run(network, data)  # without a budget it looks for the smallest
         >>> bool((found.norms <= found.budgets + 1e-9).all())
@@ -42,7 +42,7 @@ class PGD(Attack[PGDResult]):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> bt.attacks.PGD(budget=3.0).run(network, data).rate
         1.0
@@ -60,14 +60,14 @@ class PGD(Attack[PGDResult]):
     subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
     limit: float = field(default=torch.inf, metadata=LIMIT)
 
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         if self.budget is None:
             return self._search(target)
         budgets = torch.full((len(target.X),), min(self.budget, self.limit), dtype=torch.float64)
         delta = self._descend(target, torch.arange(len(target.X)), budgets)
         return Attempt(delta, delta, {"budgets": budgets})
 
-    def _search(self, target: Target) -> Attempt:
+    def _search(self, target: AttackTarget) -> Attempt:
         """Bisect between a budget that failed and a flip; without a flip the budget doubles."""
         low = torch.zeros(len(target.X), dtype=torch.float64)
         best, high = torch.zeros_like(target.X), torch.full_like(low, torch.inf)
@@ -87,7 +87,7 @@ class PGD(Attack[PGDResult]):
         found = torch.where(high.isfinite(), high, 0.0)
         return Attempt(best * found[:, None], best, {"budgets": high})
 
-    def _first_guess(self, target: Target) -> Tensor:
+    def _first_guess(self, target: AttackTarget) -> Tensor:
         """Twice the distance to where a linear margin would be zero, a little where there is no gradient."""
         gradients = self.subspace.project(target.network.margin_gradients(target.X, target.y).double())
         margins, lengths = target.margins, gradients.norm(dim=1)
@@ -95,7 +95,7 @@ class PGD(Attack[PGDResult]):
         fallback = 0.01 * (target.X.norm(dim=1) + 1)
         return torch.where((lengths > 0) & (linear > 0), linear, fallback).clamp(max=self.limit)
 
-    def _cut(self, target: Target, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    def _cut(self, target: AttackTarget, rows: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """The exact lengths of the flips along the rays through δ, infinite where there is none, and those rays."""
         lengths = delta.norm(dim=1, keepdim=True)
         rays = unit_rows(delta)
@@ -104,7 +104,7 @@ class PGD(Attack[PGDResult]):
         flips = first_flip(target.network, X, y, rays, limits)
         return step_past(target.network, X, y, rays, flips, target.limits(rays, self.limit, rows)), rays
 
-    def _descend(self, target: Target, rows: Tensor, budgets: Tensor) -> Tensor:
+    def _descend(self, target: AttackTarget, rows: Tensor, budgets: Tensor) -> Tensor:
         """The iterate with the smallest margin."""
         X, y = target.X[rows], target.y[rows]
         best, least = torch.zeros_like(X), target.network.margins(X, y).double()
@@ -121,7 +121,7 @@ class PGD(Attack[PGDResult]):
             best, least = torch.where(better[:, None], delta, best), torch.where(better, margins, least)
         return best
 
-    def _back(self, target: Target, rows: Tensor, delta: Tensor, budgets: Tensor) -> Tensor:
+    def _back(self, target: AttackTarget, rows: Tensor, delta: Tensor, budgets: Tensor) -> Tensor:
         """Into the subspace, the ball and the box; on a subspace the box shortens δ, since clipping would turn it."""
         delta = into_ball(self.subspace.project(delta), budgets)
         if target.bounds is None:

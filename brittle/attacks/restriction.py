@@ -8,8 +8,8 @@ from torch import Tensor
 from brittle.common.errors import require
 from brittle.common.kinds import kinds_checked, require_kind
 from brittle.common.parts import option, unasked
+from brittle.data import Data
 from brittle.geometry import rank_of
-from brittle.settings import Data
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,7 @@ def restriction_for(data: Data, side: str) -> Restriction:
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> off = bt.attacks.restriction_for(bt.settings.Line7().sample(), "off")
+        >>> off = bt.attacks.restriction_for(bt.data.Line7().sample(), "off")
         >>> off.project(torch.tensor([[1.0, 1.0]]).double()).abs().max().item() < 1e-12
         True
     """

@@ -7,11 +7,11 @@ import numpy as np
 from torch import nn
 
 from brittle.common.errors import InputError, require
+from brittle.data import Data, DataInfo, as_data
+from brittle.data.arrays import Examples, Labels
+from brittle.data.collected import paired
 from brittle.networks import Network, as_network, recognise
 from brittle.networks.estimators import Estimator, labels_of
-from brittle.settings import Data, Truth, as_data
-from brittle.settings.arrays import Examples, Labels
-from brittle.settings.collected import paired
 
 Model: TypeAlias = Network | nn.Module | Estimator
 Holder: TypeAlias = Data | Examples  # whatever `as_data` takes
@@ -45,7 +45,7 @@ def _numbered(known: tuple[Any, ...], network: Network, X: Holder, y: Labels | s
     names = tuple(map(str, known))
     if not isinstance(X, Data):
         X, y = paired(X, y)
-        return Data(X, _places(known, network, y), truth=Truth(names=names))
+        return Data(X, _places(known, network, y), truth=DataInfo(names=names))
     held = {"y": X.y} if X.y_test is None else {"y": X.y, "y_test": X.y_test}
     labels = {name: _places(known, network, _spoken(X, each)) for name, each in held.items()}
     return replace(X, **labels, truth=replace(X.truth, names=names))

@@ -1,23 +1,119 @@
 """One direction for all examples: x - y·c·z/‖z‖, and the smallest c that flips them all."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from brittle.attacks.base import Attack, AttackResult, Attempt, Target
-from brittle.attacks.directions import DIRECTIONS, Direction, signed_examples
+from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt
 from brittle.attacks.flips import flip_intervals
-from brittle.attacks.intervals import Intervals
-from brittle.attacks.pieces import EPSILON
+from brittle.attacks.pieces import EPSILON, FlipIntervals
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
-from brittle.common.errors import require
+from brittle.common.errors import require, required
 from brittle.common.kinds import kinds_checked
 from brittle.common.parts import option
-from brittle.networks import Network
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.geometry import unit_rows
+from brittle.networks import Network, as_two_layer
+
+Direction = Callable[[Network, Data], Tensor]
+
+
+@kinds_checked
+def signed_examples(network: Network, data: Data) -> Tensor:
+    """vardi2022: Σ_i y_i x_i over the margin set.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.data.Orthogonal(4).sample(4)
+        >>> bt.attacks.signed_examples(bt.networks.orthogonal_kkt(data.X, data.y).network, data).tolist()
+        [2.0, 2.0, -2.0, -2.0]
+    """
+    data.require_binary()
+    return data.y @ data.X
+
+
+@kinds_checked
+def signed_means(network: Network, data: Data) -> Tensor:
+    """frei2023: Σ_q y^(q) μ^(q) over the clusters.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.data.Clusters(dim=9, clusters=3).sample(6, torch.Generator().manual_seed(0))
+        >>> network = bt.networks.clustered(data.truth.means, data.truth.mean_labels).network
+        >>> bt.attacks.signed_means(network, data).shape
+        torch.Size([9])
+    """
+    truth = data.truth
+    known = (truth.means, truth.mean_labels)
+    means, labels = (required(each, "signed means need data with known cluster means") for each in known)
+    return labels.to(means) @ means
+
+
+@kinds_checked
+def off_subspace_weights(network: Network, data: Data) -> Tensor:
+    """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.data.Line7().sample()
+        >>> start = bt.networks.Kaiming().draw(2, width=30, rng=torch.Generator().manual_seed(0))
+        >>> z = bt.attacks.off_subspace_weights(start, data)
+        >>> abs(float(z.double() @ data.X[0])) < 1e-9
+        True
+    """
+    network = as_two_layer(network, "the direction of the off-subspace weights")
+    basis, complement = data.truth.basis, data.truth.complement
+    weights = network.v.sign() @ network.W
+    if complement is not None:
+        return complement @ (complement.T @ weights)
+    basis = required(basis, "off-subspace weights need data with a known subspace")
+    return weights - basis @ (basis.T @ weights)
+
+
+@kinds_checked
+def signed_gradients(network: Network, data: Data) -> Tensor:
+    """Σ_i y_i ∇(y_i N)(x_i)/‖·‖, the mean direction in which N rises.
+
+    Examples:
+        >>> import brittle as bt
+        >>> data = bt.data.Orthogonal(4).sample(4)
+        >>> bt.attacks.signed_gradients(bt.networks.orthogonal_kkt(data.X, data.y).network, data).shape
+        torch.Size([4])
+    """
+    data.require_binary()
+    gradients = network.margin_gradients(data.X, data.y)
+    return data.y @ unit_rows(gradients)
+
+
+@kinds_checked
+def falling_gradients(network: Network, data: Data) -> Tensor:
+    """-Σ_i ∇margin(x_i)/‖·‖: for unsigned perturbations x + c·z/‖z‖, of any number of classes.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+        >>> network = bt.networks.as_network(module)
+        >>> data = bt.data.Data(torch.eye(4), [0, 1, 2, 0])
+        >>> bt.attacks.falling_gradients(network, data).shape
+        torch.Size([4])
+    """
+    gradients = network.margin_gradients(data.X, data.y)
+    return -unit_rows(gradients).sum(0)
+
+
+DIRECTIONS: dict[str, Direction] = {
+    "examples": signed_examples,
+    "means": signed_means,
+    "weights": off_subspace_weights,
+    "gradients": signed_gradients,
+    "falling": falling_gradients,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +127,7 @@ class UniversalResult(AttackResult):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> found = bt.attacks.Universal().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
         >>> found.curve(torch.tensor([0.0, 10.0])).tolist()
         [0.0, 1.0]
@@ -42,7 +138,7 @@ class UniversalResult(AttackResult):
     lower: float
     z: Tensor
     considered: Tensor
-    intervals: Intervals
+    intervals: FlipIntervals
 
     def curve(self, sizes: Tensor) -> Tensor:
         """The share of the considered examples that are flipped at each c."""
@@ -60,7 +156,7 @@ class Universal(Attack[UniversalResult]):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> found = bt.attacks.Universal().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
         >>> found.success.tolist(), round(found.smallest, 4)
         ([True, True, True, True], 1.0)
@@ -80,7 +176,7 @@ class Universal(Attack[UniversalResult]):
     subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
     limit: float = field(default=torch.inf, metadata=LIMIT)
 
-    def propose(self, target: Target) -> Attempt:
+    def propose(self, target: AttackTarget) -> Attempt:
         require(target.data.binary or not self.signed, "a signed universal direction needs the labels -1 and 1")
         considered = self._considered(target)
         z = self._unit(target, considered)
@@ -103,14 +199,14 @@ class Universal(Attack[UniversalResult]):
             },
         )
 
-    def _considered(self, target: Target) -> Tensor:
+    def _considered(self, target: AttackTarget) -> Tensor:
         margins = target.margins
         right = margins >= 0
         if self.margin_slack is None or not right.any():
             return right
         return right & (margins <= (1 + self.margin_slack) * margins[right].min())
 
-    def _unit(self, target: Target, considered: Tensor) -> Tensor:
+    def _unit(self, target: AttackTarget, considered: Tensor) -> Tensor:
         """z/‖z‖, made for the considered examples; zero where there is no direction."""
         if isinstance(self.direction, Tensor):
             z = self.direction.double()
@@ -147,7 +243,7 @@ def transfer(
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> makers = bt.networks.orthogonal_kkt, bt.networks.nearly_orthogonal
         >>> networks = [make(data.X, data.y).network for make in makers]
         >>> z = bt.attacks.Universal().run(networks[0], data).z

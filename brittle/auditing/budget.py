@@ -7,7 +7,7 @@ from brittle.auditing.pieces import Crew, Outcome, Piece, alone
 from brittle.common.errors import InputError, require_positive, required
 from brittle.common.time_limit import TimeLimit, TimeLimitReached, time_is_up
 from brittle.training import Steps
-from brittle.training.stops import Limit, Look
+from brittle.training.stops import RunLimit, RunStatus
 
 COMPUTING, WALL = 1.4, 1.8  # times the budget, in seconds: here the clocks end what the count of work did not
 
@@ -22,7 +22,7 @@ def afford(condition: bool, message: str) -> None:
 
 
 @dataclass(frozen=True)
-class Deadline(Limit):
+class Deadline(RunLimit):
     """Ends a training at a limit on time."""
 
     limit: TimeLimit
@@ -31,12 +31,12 @@ class Deadline(Limit):
     def __str__(self) -> str:
         return "the time limit"
 
-    def spent(self, look: Look) -> float:
+    def spent(self, look: RunStatus) -> float:
         return float(self.limit.passed)
 
 
 @dataclass
-class Budget:
+class WorkBudget:
     """`seconds` of work on the nominal machine of `costs`; what is spent of a grant is spent of the whole.
 
     `limit` is the hard stop on the clocks; `spent` is the work that was charged so far, and `whole` the budget that
@@ -44,7 +44,7 @@ class Budget:
 
     Examples:
         >>> import brittle as bt
-        >>> whole = bt.auditing.Budget(10.0)
+        >>> whole = bt.auditing.WorkBudget(10.0)
         >>> part = whole.grant(4.0)
         >>> part.charge(1.5)
         >>> whole.left, part.left
@@ -54,7 +54,7 @@ class Budget:
     seconds: float
     limit: TimeLimit | None = None
     spent: float = 0.0
-    whole: "Budget | None" = field(default=None, repr=False)
+    whole: "WorkBudget | None" = field(default=None, repr=False)
     crew: Crew = field(default=alone, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,9 +82,9 @@ class Budget:
         """Seconds of computing from the beginning to the hard stop."""
         return COMPUTING * self.seconds if self.whole is None else self.whole.longest
 
-    def grant(self, work: float) -> "Budget":
+    def grant(self, work: float) -> "WorkBudget":
         """A part of it for one job; what the job leaves unspent stays here."""
-        return Budget(max(min(work, self.left), 1e-9), self.limit, whole=self, crew=self.crew)
+        return WorkBudget(max(min(work, self.left), 1e-9), self.limit, whole=self, crew=self.crew)
 
     def in_time(self, pieces: Sequence[Piece]) -> Iterator[Outcome]:
         """What the crew finds, until the hard stop. Its work is not charged here."""

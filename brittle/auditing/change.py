@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from brittle.auditing.sample import median, median_interval
+from brittle.auditing.pieces import median, median_interval
 from brittle.common.errors import InputError
 from brittle.common.result import Result, frame
 
@@ -97,7 +97,7 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
     return _change(measures, _of(first, shared), _of(second, shared))
 
 
-def _change(measures: tuple[Measure, ...], old: "Pair", new: "Pair") -> Change:
+def _change(measures: tuple[Measure, ...], old: "AuditPair", new: "AuditPair") -> Change:
     differences = torch.where(old.upper == new.upper, 0.0, new.upper - old.upper)  # infinity beside itself
     close = differences.abs() <= SAME * torch.minimum(old.upper, new.upper)
     return Change(
@@ -112,16 +112,16 @@ def _change(measures: tuple[Measure, ...], old: "Pair", new: "Pair") -> Change:
     )
 
 
-class Pair(NamedTuple):
+class AuditPair(NamedTuple):
     """Enclosures (k,) of radii."""
 
     lower: Tensor
     upper: Tensor
 
 
-def _of(radii: Mapping[int, tuple[float, float]], rows: list[int]) -> Pair:
+def _of(radii: Mapping[int, tuple[float, float]], rows: list[int]) -> AuditPair:
     both = torch.tensor([radii[row] for row in rows], dtype=torch.float64).reshape(-1, 2)
-    return Pair(both[:, 0], both[:, 1])
+    return AuditPair(both[:, 0], both[:, 1])
 
 
 def _radii(content: Mapping[str, Any]) -> dict[int, tuple[float, float]]:

@@ -11,16 +11,16 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.auditing.budget import Budget, afford
+from brittle.auditing.budget import WorkBudget, afford
 from brittle.auditing.costs import RATE, gradient_work, spectrum
 from brittle.auditing.geometry import CLUSTER_DIRECTIONS, MOST_CLUSTERS, grouped
-from brittle.auditing.remedy import Patient, Remedy
-from brittle.auditing.trained_again import EVALUATIONS, divided_start, fitted
+from brittle.auditing.remedy import Remedy, RemedyContext
+from brittle.auditing.trained_on import EVALUATIONS, divided_start, fitted
 from brittle.common.errors import require, require_positive
 from brittle.common.parts import option
+from brittle.data import Data
 from brittle.networks import Deep, Layered, Network, as_layered, best_of
 from brittle.networks.affine import Dense
-from brittle.settings import Data
 from brittle.training import Flow, Logistic, LogLoss
 
 ITERATIONS = 300  # of k-means, of all starts, for one number of groups
@@ -38,7 +38,7 @@ class ClusterLabels(Remedy):
 
     factor: float = field(default=8.0, metadata=option("Divides the first layer.", check=require_positive))
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         data, network = patient.data, patient.layered
         work = 0.0 if data.truth.cluster is not None else _looking(data)
         afford(work <= budget.left, f"looking for clusters takes {work:.2g} s of work: more than the budget affords")

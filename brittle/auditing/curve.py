@@ -7,15 +7,15 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import WorkBudget
 from brittle.auditing.costs import Costs
-from brittle.auditing.remedy import Made, judged_accuracy
-from brittle.auditing.sample import median, tenth
+from brittle.auditing.pieces import median, tenth
+from brittle.auditing.remedy import RemedyOutput, judged_accuracy
 from brittle.auditing.vulnerability import smallest
 from brittle.common.result import Result
 from brittle.common.time_limit import TimeLimitReached
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 
 SHARE = 0.2  # of the work that a remedy has left when it is made and measured
 FEWEST = 6  # examples, that say something of a median
@@ -42,15 +42,15 @@ class CurvePoint(Result):
 
 
 @dataclass(frozen=True)
-class Curve(Result):
+class TradeoffCurve(Result):
     """`points` from before, over κ, to after, attacked on the first `examples` of those that were audited.
 
     `kappa` is that of the point on the way that the end was made from.
 
     Examples:
-        >>> from brittle.auditing import Curve, CurvePoint
+        >>> from brittle.auditing import TradeoffCurve, CurvePoint
         >>> points = CurvePoint("before", None, 0.99, 0.6, 0.2), CurvePoint("after", 1.0, 0.99, 0.8, 0.5)
-        >>> Curve(examples=100, kappa=0.9, points=points).points[-1].radius
+        >>> TradeoffCurve(examples=100, kappa=0.9, points=points).points[-1].radius
         0.8
     """
 
@@ -60,14 +60,16 @@ class Curve(Result):
 
 
 @dataclass(frozen=True, eq=False)
-class Ends:
+class CurveEnds:
     """Norms of the shortest flips before and after, and both accuracies."""
 
     norms: tuple[Tensor, Tensor]
     accuracies: tuple[float, float]
 
 
-def curve(made: Made, ends: Ends, data: Data, audited: Data, rng: Generator, budget: Budget) -> Curve | None:
+def curve(
+    made: RemedyOutput, ends: CurveEnds, data: Data, audited: Data, rng: Generator, budget: WorkBudget
+) -> TradeoffCurve | None:
     """None without a way, where the budget affords too few examples, and where its time is up."""
     kept = [point for point in made.way if point.kept]
     if not kept:
@@ -87,13 +89,13 @@ def curve(made: Made, ends: Ends, data: Data, audited: Data, rng: Generator, bud
             points.append(CurvePoint("way", place.kappa, *_point(norms, judged_accuracy(place.network, data))))
     except TimeLimitReached:
         return None
-    return Curve(count, kept[0].kappa, (*points, CurvePoint("after", kept[0].kappa, *after)))
+    return TradeoffCurve(count, kept[0].kappa, (*points, CurvePoint("after", kept[0].kappa, *after)))
 
 
 def _point(norms: Tensor, accuracy: float) -> tuple[float, float, float]:
     return accuracy, median(norms), tenth(norms)
 
 
-def _norms(network: Network, some: Data, rng: Generator, budget: Budget) -> Tensor | None:
+def _norms(network: Network, some: Data, rng: Generator, budget: WorkBudget) -> Tensor | None:
     radii, _ = smallest(network.to(torch.float64), some, FREE, rng, budget)
     return None if radii.partial else radii.norms

@@ -2,16 +2,20 @@
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+import scipy
 import torch
+from scipy import sparse
 from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
+from brittle.common.errors import InputError
 from brittle.common.result import Result
-from brittle.geometry import Basis, rank_of
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.geometry import Basis, nearest_rivals, rank_of
 
 MOST_PAIRED = 4000  # examples whose pairwise angles are measured; more are sampled evenly
 MOST_CLUSTERS = 12
@@ -58,7 +62,7 @@ class Geometry(Result):
         return {name: value for name, value in super().content().items() if name != "basis"}
 
 
-class Sums(NamedTuple):
+class RandomSums(NamedTuple):
     """Random sums Y = SX (r, columns) of the examples with ‖Yu‖² ≈ ‖Xu‖², and S1 (r,); X itself if r = n."""
 
     Y: Tensor
@@ -80,7 +84,7 @@ def geometry(data: Data, rows: int | None = None, paired: int = MOST_PAIRED) -> 
     """The span is found from `rows` random sums of the examples, or from all of them; angles are those of `paired`."""
     X, rng = data.X, torch.Generator().manual_seed(0)
     rows = len(data) if rows is None else min(rows, len(data))
-    sums = Sums(X, torch.ones(len(X), dtype=X.dtype)) if rows == len(data) else random_sums(X, rows, rng)
+    sums = RandomSums(X, torch.ones(len(X), dtype=X.dtype)) if rows == len(data) else random_sums(X, rows, rng)
     scale, Vh = sums.spectrum
     rank, centred = rank_of(scale), sums.centred(X.mean(0))
     basis = Vh[:rank].T.clone()
@@ -116,7 +120,7 @@ def geometry(data: Data, rows: int | None = None, paired: int = MOST_PAIRED) -> 
     )
 
 
-def random_sums(X: Tensor, rows: int, rng: Generator) -> Sums:
+def random_sums(X: Tensor, rows: int, rng: Generator) -> RandomSums:
     """Every example goes into PLACES of the sums, with random signs: one pass over the examples, for any `rows`."""
     Y = torch.zeros(rows, X.shape[1], dtype=torch.float64)
     weights = torch.zeros(rows, dtype=torch.float64)
@@ -126,7 +130,7 @@ def random_sums(X: Tensor, rows: int, rng: Generator) -> Sums:
             signs = torch.randint(2, (len(block),), generator=rng) * (2 / PLACES**0.5) - 1 / PLACES**0.5
             Y.index_add_(0, places, block * signs[:, None])
             weights.index_add_(0, places, signs.double())
-    return Sums(Y, weights)
+    return RandomSums(Y, weights)
 
 
 def spans(basis: Tensor, X: Tensor, rng: Generator) -> bool:
@@ -186,3 +190,74 @@ def grouped(X: Tensor) -> tuple[Tensor, float]:
         if score > highest:
             best, highest = torch.from_numpy(groups).long(), score
     return (best if highest >= 0.5 else torch.zeros_like(best)), highest
+
+
+# How far from the boundary the data allow any network to keep its examples.
+#
+# Two rightly classified examples of different classes at distance d have radii r_i + r_j ≤ d: a boundary lies between
+# them. So ρ_i, half the distance to the nearest example of another class, is a fair yardstick. A single example may
+# have more, at the cost of its rival; the mean of all cannot exceed the linear program max Σ r_i with r_i + r_j ≤
+# d_ij.
+
+
+MOST_PAIRS = 100_000  # of examples of different classes in the linear program
+
+
+@dataclass(frozen=True, eq=False)
+class NearestNeighbourLimit(Result):
+    """What the data allow the audited examples.
+
+    `radii` are ρ of each, `rivals` the training examples they are nearest to among those of other classes. `mean` is
+    the largest mean radius that any network can have on them, None where they are too many for the linear program.
+    `share` is the median of attacked radii over ρ, `proved_share` that of proved ones, None without proofs.
+    """
+
+    radii: Tensor
+    rivals: Tensor
+    median: float
+    mean: float | None
+    share: float
+    proved_share: float | None
+
+    def proving(self, proved: Tensor | None) -> "NearestNeighbourLimit":
+        """With what is proved of the first audited examples."""
+        return replace(self, proved_share=None if proved is None else share_of(proved, self.radii))
+
+
+def limit(data: Data, audited: Data, norms: Tensor) -> NearestNeighbourLimit | None:
+    """For the `audited` examples with these radii; None where the training data have one class only."""
+    try:
+        distances, rivals = nearest_rivals(audited.X, audited.y, data.X, data.y)
+    except InputError:
+        return None
+    radii = distances / 2
+    return NearestNeighbourLimit(
+        radii=radii,
+        rivals=rivals,
+        median=float(radii.median()),
+        mean=largest_mean(audited.X, audited.y, distances),
+        share=share_of(norms, radii),
+        proved_share=None,
+    )
+
+
+def share_of(norms: Tensor, radii: Tensor) -> float:
+    """The median of the ratios; an example that coincides with a rival has nothing to share."""
+    some = radii[: len(norms)] > 0
+    return float((norms[some] / radii[: len(norms)][some]).median()) if bool(some.any()) else 0.0
+
+
+def largest_mean(X: Tensor, y: Tensor, distances: Tensor) -> float | None:
+    """The linear program's value over the number of examples; no radius exceeds the distance to the nearest rival."""
+    first, second = torch.nonzero(torch.triu(y[:, None] != y), as_tuple=True)
+    if len(first) > MOST_PAIRS:
+        return None
+    if not len(first):
+        return float(distances.mean())
+    apart = (X[first] - X[second]).norm(dim=1).numpy()
+    pairs = np.repeat(np.arange(len(first)), 2)
+    members = torch.stack([first, second], 1).reshape(-1).numpy()
+    rows = sparse.coo_array((np.ones(len(members)), (pairs, members)), (len(first), len(X)))
+    bounds = np.stack([np.zeros(len(X)), distances.numpy()], 1)
+    found = scipy.optimize.linprog(-np.ones(len(X)), A_ub=rows.tocsr(), b_ub=apart, bounds=bounds)
+    return float(-found.fun) / len(X) if found.success else None

@@ -8,16 +8,15 @@ from typing import Any, NamedTuple, TypeGuard
 import torch
 from torch import Tensor
 
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import WorkBudget
 from brittle.auditing.costs import Costs
-from brittle.auditing.pieces import Outcome, ProvedPiece, some
-from brittle.auditing.sample import median, median_interval
+from brittle.auditing.pieces import Outcome, ProvedPiece, median, median_interval, some
 from brittle.certificates import Certificate, Dual, Exact
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.result import Result
+from brittle.data import Data
 from brittle.networks import Layered, Network
 from brittle.networks.affine import LARGEST_MATRIX
-from brittle.settings import Data
 
 AT_ONCE = 16  # examples between two looks at the clock
 PATIENCE = 5  # seconds of the clock for one of computing, beside other processes
@@ -29,7 +28,7 @@ GAP = 1e-4  # at which an enclosure counts as exact
 
 
 @dataclass(frozen=True, eq=False)
-class Certified(Result):
+class CertifiedExamples(Result):
     """Proved enclosures lower ≤ radius ≤ upper of the examples `rows`, the first of those audited.
 
     `status` is what is known of each: `error` (misclassified, radius 0), `exact`, `proved` (a positive lower bound) or
@@ -65,7 +64,7 @@ class Certified(Result):
         return self.rows[torch.tensor([word in OPEN for word in self.status], dtype=torch.bool)]
 
 
-class Subject(NamedTuple):
+class CertifiedSubject(NamedTuple):
     """A network, with perturbations `flips` (k, columns) of the audited examples that flip it."""
 
     network: Network
@@ -77,7 +76,7 @@ class Subject(NamedTuple):
         return self.flips.ne(0).any(1).double()
 
 
-class Enclosures(NamedTuple):
+class RadiusIntervals(NamedTuple):
     """Of several examples, with the flips that have the upper lengths."""
 
     lower: Tensor
@@ -105,14 +104,14 @@ def certifiable(network: Network) -> TypeGuard[Layered]:
     return isinstance(network, Layered) and all(small)
 
 
-def certify(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
+def certify(subjects: Sequence[CertifiedSubject], data: Data, budget: WorkBudget) -> list[CertifiedExamples | None]:
     """In the order of interest: the first two, and then the others with what they leave.
 
     Each of these groups has the dual bound for all examples, or for as many first ones as DUAL of the work pays for,
     and then branch and bound, in which everyone but the last of all may use half of what is left. None for a foreign
     module, and where not one example can be afforded.
     """
-    found: list[Certified | None] = []
+    found: list[CertifiedExamples | None] = []
     for group in (subjects[:FOREMOST], subjects[FOREMOST:]):
         for subject, known in zip(group, _first_bounds(group, data, budget), strict=True):
             last = len(found) == len(subjects) - 1
@@ -121,7 +120,9 @@ def certify(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Cer
     return found
 
 
-def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> list[Certified | None]:
+def _first_bounds(
+    subjects: Sequence[CertifiedSubject], data: Data, budget: WorkBudget
+) -> list[CertifiedExamples | None]:
     layered = [subject for subject in subjects if certifiable(subject.network)]
     if not layered:
         return [None] * len(subjects)
@@ -132,7 +133,7 @@ def _first_bounds(subjects: Sequence[Subject], data: Data, budget: Budget) -> li
     return [dual_bounds(subject, data, count, budget) for subject in subjects]
 
 
-def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Certified | None:
+def dual_bounds(subject: CertifiedSubject, data: Data, count: int, budget: WorkBudget) -> CertifiedExamples | None:
     """The quick bound for the first `count` examples."""
     if not certifiable(subject.network) or count == 0:
         return None
@@ -144,15 +145,17 @@ def dual_bounds(subject: Subject, data: Data, count: int, budget: Budget) -> Cer
     budget.charge(Costs.of(subject.network).dual() * float(subject.right[: len(lower)].sum()))
     endings = [ending for each in found for ending in each["status"]]
     status = [_word(*each) for each in zip(endings, lower.tolist(), upper.tolist(), strict=True)]
-    return _certified(Enclosures(lower, upper, flips), status, "dual", len(lower) < count)
+    return _certified(RadiusIntervals(lower, upper, flips), status, "dual", len(lower) < count)
 
 
-def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -> Certified:
+def with_exact(
+    first: CertifiedExamples, subject: CertifiedSubject, data: Data, budget: WorkBudget
+) -> CertifiedExamples:
     """Branch and bound for the examples that are open, in waves: a search that was too short begins anew in the next.
 
     All examples of a wave get the same number of nodes, whoever does the work and in whatever order.
     """
-    known, status = Enclosures(first.lower.clone(), first.upper.clone(), first.flips.clone()), list(first.status)
+    known, status = RadiusIntervals(first.lower.clone(), first.upper.clone(), first.flips.clone()), list(first.status)
     branch, method = Costs.of(subject.network).branch(), first.method
     for share in WAVES:
         rows = [row for row, word in enumerate(status) if word in OPEN]
@@ -171,19 +174,21 @@ def with_exact(first: Certified, subject: Subject, data: Data, budget: Budget) -
     return _certified(known, status, method, first.partial or budget.late)
 
 
-def _piece(subject: Subject, data: Data, rows: Tensor, method: Certificate) -> ProvedPiece:
+def _piece(subject: CertifiedSubject, data: Data, rows: Tensor, method: Certificate) -> ProvedPiece:
     return ProvedPiece(subject.network, some(data, rows), method, subject.flips[rows])
 
 
-def _certified(known: Enclosures, status: Sequence[str], method: str, partial: bool) -> Certified:
+def _certified(known: RadiusIntervals, status: Sequence[str], method: str, partial: bool) -> CertifiedExamples:
     lower, upper, flips = known
     rows, medians = torch.arange(len(lower)), (median(lower), median(upper))
-    return Certified(rows, lower, upper, tuple(status), method, *medians, median_interval(lower), partial, flips)
+    return CertifiedExamples(
+        rows, lower, upper, tuple(status), method, *medians, median_interval(lower), partial, flips
+    )
 
 
 def _word(ending: str, lower: float, upper: float) -> str:
-    if ending == Ending.ERROR:
+    if ending == Status.ERROR:
         return "error"
-    if ending in (Ending.EXACT, Ending.CAPPED) or lower >= (1 - GAP) * upper:
+    if ending in (Status.EXACT, Status.CAPPED) or lower >= (1 - GAP) * upper:
         return "exact"
     return "proved" if lower > 0 else "open"

@@ -2,15 +2,59 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
 
-from brittle.auditing.instance import KKT_RESIDUAL, Audited
-from brittle.common.errors import required
+from brittle.common.errors import require, required
 from brittle.common.result import Result
-from brittle.margin.any_width.gap import at_least
+from brittle.kkt import KKTResidual, gap, residual
+from brittle.kkt.any_width.gap import at_least
 from brittle.networks import Layered, TwoLayer, layered_or_none
+from brittle.theorems import Instance
+
+KKT_RESIDUAL = 1e-3  # a network that is closer is at a KKT point
+FEW = 200  # examples for which the share of the largest margin takes well under a second
+
+
+@dataclass(frozen=True, eq=False)
+class AuditedInstance(Instance):
+    """An instance that measures the distance from a KKT point once, and only where the plan has room for it."""
+
+    kkt_measured: bool = True  # whether there is room
+
+    @cached_property
+    def own_conditions(self) -> KKTResidual:
+        """Among networks with the parameters of this one: biases that are all zero are none."""
+        return residual(self.two_layer, self.data, biases=False) if self._without_biases else self.conditions
+
+    @cached_property
+    def conditions(self) -> KKTResidual:
+        """Among networks with biases, which the theorems are about.
+
+        A network without biases that is far from the KKT points without them is at least as far from these.
+        """
+        require(self.kkt_measured, "the distance from a KKT point is too dear to measure at this budget")
+        if self._without_biases and self.two_layer.homogeneous and self.smallest_margin > 0:
+            distance = self.own_conditions.stationarity
+            require(distance <= KKT_RESIDUAL, f"the network is no KKT point: {distance:.3g} away in its own parameters")
+        return residual(self.two_layer, self.data)
+
+    @cached_property
+    def share_of_largest_margin(self) -> float | None:
+        """Proved: the network has at least this share of the largest margin; None where it would take too long.
+
+        Networks of every width compete, with biases or without as this one.
+        """
+        if len(self.data) > FEW:
+            return None
+        return gap(self.two_layer, self.data, biases=not self._without_biases).share
+
+    @property
+    def _without_biases(self) -> bool:
+        return not bool((self.two_layer.b != 0).any())
+
 
 LAZY_RADIUS = 40.0  # the largest C0 that wang2022 trains with
 LAZY_MOVE = 0.1  # of the first layer's size, at most, and of the ReLUs on the data whose sign changed
@@ -39,7 +83,7 @@ class TrainingRegime(Result):
     share_of_largest_margin: float | None = None  # of what any network, however wide, could have: at least this
 
 
-def training_regime(instance: Audited) -> TrainingRegime:
+def training_regime(instance: AuditedInstance) -> TrainingRegime:
     """What made the network of this instance."""
     data, network = instance.data, required(instance.network, "a regime is that of a network: give one")
     margins = network.margins(data.X, data.y).double()
@@ -50,7 +94,7 @@ def training_regime(instance: Audited) -> TrainingRegime:
     constant = None if move is None or width is None else move * width**0.5
     kkt, gamma = _kkt(instance, smallest)
     signs = _signs_changed(layered, instance)
-    name, sentence = _name(Moves(constant, relative, signs), kkt)
+    name, sentence = _name(WeightChanges(constant, relative, signs), kkt)
     share = None if kkt is None else instance.share_of_largest_margin
     return TrainingRegime(
         name=name,
@@ -83,7 +127,7 @@ def _moves(network: Layered | None) -> tuple[float | None, float | None]:
     return float(change.norm(dim=1).max()), float(change.norm()) / start if start > 0 else math.inf
 
 
-def _signs_changed(network: Layered | None, instance: Audited) -> float | None:
+def _signs_changed(network: Layered | None, instance: AuditedInstance) -> float | None:
     if network is None or network.start is None:
         return None
     changed = 0
@@ -93,7 +137,7 @@ def _signs_changed(network: Layered | None, instance: Audited) -> float | None:
     return changed / (len(instance.data) * network.shape[1])
 
 
-def _kkt(instance: Audited, smallest: float) -> tuple[float | None, float | None]:
+def _kkt(instance: AuditedInstance, smallest: float) -> tuple[float | None, float | None]:
     """Distance from a KKT point, for networks and sizes that it is defined and affordable for.
 
     Biases that are all zero are no parameters here, where the theorems are about networks with biases.
@@ -107,7 +151,7 @@ def _kkt(instance: Audited, smallest: float) -> tuple[float | None, float | None
     return instance.own_conditions.stationarity, gamma
 
 
-class Moves(NamedTuple):
+class WeightChanges(NamedTuple):
     """How far the first layer is from its start: C0, ‖W - W(0)‖/‖W(0)‖, and the share of ReLU signs that changed."""
 
     constant: float | None
@@ -115,7 +159,7 @@ class Moves(NamedTuple):
     signs: float | None
 
 
-def _name(moves: Moves, kkt: float | None) -> tuple[str, str]:
+def _name(moves: WeightChanges, kkt: float | None) -> tuple[str, str]:
     if kkt is not None and kkt <= KKT_RESIDUAL:
         return "kkt", f"The weights are a KKT point of the max-margin problem (residual {kkt:.1e})."
     far = "" if kkt is None else f" It is far from a KKT point (residual {kkt:.2g})."

@@ -6,18 +6,25 @@ from typing import ClassVar
 
 from torch import Generator
 
-from brittle.auditing.budget import Budget, Unaffordable, afford
+from brittle.auditing.budget import Unaffordable, WorkBudget, afford
+from brittle.auditing.causes import without_off_subspace_weights
 from brittle.auditing.cluster_labels import ClusterLabels
 from brittle.auditing.costs import RATE
-from brittle.auditing.explanation import without_off_subspace_weights
-from brittle.auditing.remedy import Patient, Remedy, Signs
-from brittle.auditing.trained_again import EVALUATIONS, divided_start, fitted
-from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
-from brittle.common.ending import Ending
+from brittle.auditing.remedy import Diagnostics, Remedy, RemedyContext
+from brittle.auditing.trained_on import (
+    EVALUATIONS,
+    AdversarialTraining,
+    LipschitzLayers,
+    RadiusTraining,
+    Trades,
+    divided_start,
+    fitted,
+)
+from brittle.common.ending import Status
 from brittle.common.errors import InputError, require, require_positive
 from brittle.common.parts import by_name, option
 from brittle.networks import Network, clustered, nearly_orthogonal
-from brittle.training import Descent, Flow, Logistic, LogLoss, Steps
+from brittle.training import Flow, GradientDescent, Logistic, LogLoss, Steps
 
 SMALLEST_RATE = 1e-6
 NEARLY = 0.03  # how far a forecast that is exact but for the attacks may be off
@@ -31,12 +38,12 @@ class RemoveOffSubspace(Remedy):
     explains: ClassVar = "first-layer weights off the data's subspace are set to zero; on the data nothing changes"
     trains: ClassVar = False
 
-    def expected(self, signs: Signs) -> tuple[float, float] | None:
+    def expected(self, signs: Diagnostics) -> tuple[float, float] | None:
         """Of the projected network the radius is that of the network itself on the subspace."""
         on = signs.on_subspace
         return None if on is None else ((1 - NEARLY) * on, (1 + NEARLY) * on)
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         basis = patient.basis
         if basis is None:
             raise Unaffordable("the span of the data is not known at this budget")
@@ -54,7 +61,7 @@ class SmallerInitialisation(Remedy):
 
     factor: float = field(default=8.0, metadata=option("Divides the first layer.", check=require_positive))
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         start = divided_start(patient.layered, self.factor, rng)
         affordable = budget.stops(EVALUATIONS * patient.gradient_work)  # or refused, before anything is computed
         training = Flow(until=(LogLoss(patient.log_loss), *affordable), loss=Logistic()).train(start, patient.data)
@@ -77,16 +84,16 @@ class WeightDecay(Remedy):
         super().__post_init__()
         require(self.shrink > 1, f"shrink is {self.shrink!r}; it must be greater than 1")
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         rate = self.rate
         while rate > SMALLEST_RATE:
             steps = int(math.log(self.shrink) / (rate * self.decay)) + 1
             affordable, deadline = budget.stops(patient.gradient_work)
             afford(steps <= affordable.value, f"it takes {steps} steps, and the budget affords {affordable.value}")
-            descent = Descent(until=(Steps(steps), deadline), rate=rate, decay=self.decay)
+            descent = GradientDescent(until=(Steps(steps), deadline), rate=rate, decay=self.decay)
             training = descent.train(patient.layered, patient.data)
             budget.charge(training.gradient_evaluations * patient.gradient_work)
-            if training.status is not Ending.DIVERGED and training.accuracy > 0.5:
+            if training.status is not Status.DIVERGED and training.accuracy > 0.5:
                 return training.network
             rate /= 4
         raise InputError("gradient descent with weight decay diverges at every rate that was tried")
@@ -101,7 +108,7 @@ class RobustConstruction(Remedy):
     trains: ClassVar = False
     reshapes: ClassVar = True
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         data = patient.data
         data.require_binary()
         work = 2.0 * len(data) ** 2 * data.columns / RATE

@@ -3,17 +3,18 @@
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from torch import Generator, Tensor
 
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import WorkBudget
 from brittle.auditing.costs import Costs, gradient_work
-from brittle.auditing.sample import drawn
+from brittle.auditing.pieces import drawn
 from brittle.common.parts import check_fields
+from brittle.common.result import Result
+from brittle.data import Data
 from brittle.networks import Layered, Network, as_layered
-from brittle.settings import Data
-from brittle.training import Logistic, Waypoint
+from brittle.training import Logistic, Snapshot
 from brittle.training.normal_form import has_normal_form
 
 EASIEST, HARDEST = -3.0, -70.0  # log-losses that a network is trained to again
@@ -21,7 +22,7 @@ TOLERANCE = 0.01  # of accuracy, that a remedy may cost
 
 
 @dataclass(frozen=True, eq=False)
-class Patient:
+class RemedyContext:
     """A network with its data, the basis (columns, r) of the data's subspace if known, and its median radius.
 
     `frozen` says why it is not to be trained, if it came as a module with frozen parameters, `part` that the data are
@@ -29,9 +30,9 @@ class Patient:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
-        >>> patient = bt.auditing.Patient(network, data, basis=None, radius=1.0)
+        >>> patient = bt.auditing.RemedyContext(network, data, basis=None, radius=1.0)
         >>> patient.judged_accuracy
         1.0
     """
@@ -43,7 +44,7 @@ class Patient:
     frozen: str = ""
     part: bool = False
 
-    def fewer(self, count: int, rng: Generator) -> "Patient":
+    def fewer(self, count: int, rng: Generator) -> "RemedyContext":
         """With so many random examples, of every label its share, and as many held-out ones at most."""
         data = self.data
         if count >= len(data):
@@ -100,15 +101,15 @@ class Patient:
         return gradient_work(self.network, self.data)
 
 
-class Signs(NamedTuple):
+class Diagnostics(NamedTuple):
     """What is known before any remedy is tried, None where it is not.
 
     `share` is the median of the attacked radii over what the data allow, `on_subspace` how many times longer the median
     radius is if flips have to stay on the data's subspace.
 
     Examples:
-        >>> from brittle.auditing import Signs
-        >>> Signs(share=0.3, on_subspace=None).share
+        >>> from brittle.auditing import Diagnostics
+        >>> Diagnostics(share=0.3, on_subspace=None).share
         0.3
     """
 
@@ -116,19 +117,19 @@ class Signs(NamedTuple):
     on_subspace: float | None
 
 
-class Made(NamedTuple):
+class RemedyOutput(NamedTuple):
     """A treated `network`, the `way` there, and whether it was `projected` on the data's subspace first.
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> made = bt.auditing.Made(bt.networks.nearly_orthogonal(data.X, data.y).network)
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> made = bt.auditing.RemedyOutput(bt.networks.nearly_orthogonal(data.X, data.y).network)
         >>> made.way, made.projected
         ((), False)
     """
 
     network: Network
-    way: tuple[Waypoint, ...] = ()
+    way: tuple[Snapshot, ...] = ()
     projected: bool = False
 
 
@@ -149,12 +150,12 @@ class Remedy(ABC):
     def __post_init__(self) -> None:
         check_fields(self)
 
-    def examples(self, patient: Patient, budget: Budget) -> int:
+    def examples(self, patient: RemedyContext, budget: WorkBudget) -> int:
         """How many of the training examples `apply` is to be given, for the work that the budget has left."""
         return len(patient.data)
 
     @abstractmethod
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         """The treated network, within the work that the budget has left; InputError where the remedy does not apply.
 
         What was done is charged to the budget. A remedy that this work does not finish says so instead.
@@ -165,16 +166,59 @@ class Remedy(ABC):
         """The accuracy that it may cost."""
         return TOLERANCE
 
-    def expected(self, signs: Signs) -> tuple[float, float] | None:
+    def expected(self, signs: Diagnostics) -> tuple[float, float] | None:
         """The factor, from and to, by which it is expected to change the median radius; None for no opinion."""
         return None
 
-    def made(self, patient: Patient, rng: Generator, budget: Budget) -> Made:
+    def made(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> RemedyOutput:
         """What `apply` gives, with the way there."""
-        return Made(self.apply(patient, rng, budget))
+        return RemedyOutput(self.apply(patient, rng, budget))
 
 
 def judged_accuracy(network: Network, data: Data) -> float:
     """On the held-out examples, or on those trained on where there are no others."""
     judges = data if data.X_test is None else data.test
     return network.accuracy(judges.X, judges.y)
+
+
+# What a remedy is expected to do, said before it is tried, and whether that was right.
+
+
+@dataclass(frozen=True)
+class Forecast(Result):
+    """The median radius is expected to change by a factor from `low` to `high`; `found` is what it did.
+
+    `found` is None where the remedy was not applied.
+
+    Examples:
+        >>> from brittle.auditing import Forecast
+        >>> Forecast(low=1.0, high=1.5).held_against(1.2).right
+        True
+    """
+
+    low: float
+    high: float
+    found: float | None = None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the factor was between the two."""
+        return None if self.found is None else self.low <= self.found <= self.high
+
+    @property
+    def middle(self) -> float:
+        """Of the two, as factors go."""
+        return float((self.low * self.high) ** 0.5)
+
+    def held_against(self, factor: float) -> "Forecast":
+        return replace(self, found=factor)
+
+    def content(self) -> dict[str, Any]:
+        """With the word on whether it was right."""
+        return {**super().content(), "right": self.right}
+
+
+def forecast(remedy: Remedy, signs: Diagnostics) -> Forecast | None:
+    """Before anything is tried; None where the remedy has no opinion."""
+    expected = remedy.expected(signs)
+    return None if expected is None else Forecast(*expected)

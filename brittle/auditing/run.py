@@ -8,34 +8,36 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, network_for, subject
-from brittle.auditing.applicable import HEADLINES, TheoremRow, applicable
-from brittle.auditing.budget import Budget
-from brittle.auditing.costs import at_speed, chosen_speed, judging_work, rows_at_once
-from brittle.auditing.evidence import Evidence, evidence
-from brittle.auditing.explanation import explain
-from brittle.auditing.found import Audit
-from brittle.auditing.geometry import geometry
-from brittle.auditing.instance import Audited
-from brittle.auditing.limit import Limit, limit
-from brittle.auditing.pieces import Crew, alone
-from brittle.auditing.plan import Plan, largest_margin_work, limit_work, theorem_work
-from brittle.auditing.proofs import Subject, certifiable, certify
-from brittle.auditing.regime import training_regime
+from brittle.auditing.budget import WorkBudget
+from brittle.auditing.causes import Evidence, evidence, explain
+from brittle.auditing.costs import (
+    AuditPlan,
+    at_speed,
+    chosen_speed,
+    judging_work,
+    largest_margin_work,
+    limit_work,
+    rows_at_once,
+    theorem_work,
+)
+from brittle.auditing.found import HEADLINES, Audit, TheoremRow, applicable
+from brittle.auditing.geometry import NearestNeighbourLimit, geometry, limit
+from brittle.auditing.pieces import Crew, alone, audited, drawn, median
+from brittle.auditing.proofs import CertifiedSubject, certifiable, certify
+from brittle.auditing.regime import AuditedInstance, training_regime
 from brittle.auditing.remedies import PARTS
-from brittle.auditing.remedy import Patient, Remedy, Signs
-from brittle.auditing.sample import audited, drawn, median
-from brittle.auditing.ties import tied
-from brittle.auditing.treatment import Before, Case, Treatment, seeded, treat
+from brittle.auditing.remedy import Diagnostics, Remedy, RemedyContext
+from brittle.auditing.treatment import Baseline, PendingResult, RemedyResult, seeded, treat
 from brittle.auditing.verdict import off_subspace_cost, weaknesses, written
-from brittle.auditing.vulnerability import Vulnerability, attacked
+from brittle.auditing.vulnerability import Vulnerability, attacked, tied
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
 from brittle.common.time_limit import limited, limited_to
+from brittle.data import Data
+from brittle.data.arrays import Labels
 from brittle.networks import Adapter, Network, as_layered
-from brittle.settings import Data
-from brittle.settings.arrays import Labels
 from brittle.training.base import frozen
 
 Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
@@ -72,13 +74,13 @@ def audit(
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> found = bt.audit(network, data, budget=1, remedies="none")
         >>> round(found.vulnerability.free.median, 3), round(found.vulnerability.certified.median_lower, 3)
         (1.0, 1.0)
     """
-    whole = Budget(budget, crew=crew)  # its time runs from here on
+    whole = WorkBudget(budget, crew=crew)  # its time runs from here on
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
         network, data, chosen = _checked(model, X, y, start, remedies)
         factor = chosen_speed(network, data, speed)
@@ -102,12 +104,12 @@ def planned(
     test: bool = False,
     remedies: Remedies = None,
     speed: float | None = None,
-) -> Plan:
+) -> AuditPlan:
     """What `audit` would do for this budget, at this speed or one that is measured.
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> bt.auditing.planned(network, data, budget=10, remedies="none").remedies
         0
@@ -127,10 +129,10 @@ def _checked(
     return network, data, chosen
 
 
-def _planned(network: Network, data: Data, budget: float, examples: int, test: bool, remedies: int) -> Plan:
+def _planned(network: Network, data: Data, budget: float, examples: int, test: bool, remedies: int) -> AuditPlan:
     require_count("examples", examples)
     require_positive("budget", budget)
-    return Plan.of(network, data, len(audited(data, test)), budget, examples, remedies)
+    return AuditPlan.of(network, data, len(audited(data, test)), budget, examples, remedies)
 
 
 def _chosen(remedies: Remedies) -> tuple[Remedy, ...]:
@@ -178,7 +180,7 @@ class _Auditor:
     """One audit under way: what each section leaves of its work goes to those after it."""
 
     def __init__(
-        self, examined: _Examined, plan: Plan, rng: Generator, budget: Budget, watch: Watch, speed: float
+        self, examined: _Examined, plan: AuditPlan, rng: Generator, budget: WorkBudget, watch: Watch, speed: float
     ) -> None:
         self.network, self.data, self.held_out, self.frozen = examined
         self.plan, self.rng, self.budget, self.watch, self.cut = plan, rng, budget, watch, list[str]()
@@ -190,10 +192,12 @@ class _Auditor:
         shape = geometry(self.data, self.plan.geometry_rows, self.plan.paired)
         self.budget.charge(self.plan.geometry_work(self.data))
         self._tell("training regime")
-        instance = Audited(self.data, self.network, kkt_measured=self.plan.kkt)
+        instance = AuditedInstance(self.data, self.network, kkt_measured=self.plan.kkt)
         whole = len(self.judged) == len(self.data)
         with limited(None):
-            regime = training_regime(instance if whole else Audited(self.judged, self.network, kkt_measured=False))
+            regime = training_regime(
+                instance if whole else AuditedInstance(self.judged, self.network, kkt_measured=False)
+            )
         self.budget.charge(2 * judging_work(self.network, len(self.judged)))
         if regime.share_of_largest_margin is not None:
             self.budget.charge(largest_margin_work(self.data))
@@ -258,7 +262,7 @@ class _Auditor:
         self.cut += [f"radii {name}" for name, radii in named.items() if radii is not None and radii.partial]
         return weak, some
 
-    def _theorems(self, instance: Audited) -> tuple[TheoremRow, ...]:
+    def _theorems(self, instance: AuditedInstance) -> tuple[TheoremRow, ...]:
         if not self.plan.theorems:
             return ()
         with limited_to(ATTACKS):
@@ -274,17 +278,17 @@ class _Auditor:
         basis: Tensor | None,
         weak: Vulnerability,
         some: Data,
-        bound: Limit | None,
-    ) -> tuple[Case, ...]:
+        bound: NearestNeighbourLimit | None,
+    ) -> tuple[PendingResult, ...]:
         """Every remedy, on all that the proofs do not need."""
         data = self.data
         if data.y_test is not None and len(data.y_test) > self.plan.judged:
             data = data.take_test(drawn(data.y_test, self.plan.judged, torch.Generator().manual_seed(0)))
-        patient, cases = Patient(self.network, data, basis, weak.kept.median, self.frozen), list[Case]()
+        patient, cases = RemedyContext(self.network, data, basis, weak.kept.median, self.frozen), list[PendingResult]()
         with limited(None):  # once for all
             patient.judged_accuracy  # noqa: B018
-        signs = Signs(None if bound is None else bound.share, off_subspace_cost(weak))
-        before = Before(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
+        signs = Diagnostics(None if bound is None else bound.share, off_subspace_cost(weak))
+        before = Baseline(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
@@ -295,13 +299,13 @@ class _Auditor:
         return tuple(cases)
 
     def _prove(
-        self, weak: Vulnerability, some: Data, cases: tuple[Case, ...]
-    ) -> tuple[Vulnerability, tuple[Treatment, ...]]:
+        self, weak: Vulnerability, some: Data, cases: tuple[PendingResult, ...]
+    ) -> tuple[Vulnerability, tuple[RemedyResult, ...]]:
         """Certificates of the network as it is and of what the remedies made of it, with all work that is left."""
         self._tell("certificates")
         promising = sorted(range(len(cases)), key=lambda place: -cases[place].treatment.gain)
         made = {place: subject for place in promising if (subject := cases[place].subject) is not None}
-        subjects = [Subject(self.network, weak.perturbations), *made.values()]
+        subjects = [CertifiedSubject(self.network, weak.perturbations), *made.values()]
         before, *after = certify(subjects, some, self.budget)
         none = before is None and certifiable(self.network) and self.budget.late
         if none or any(each is not None and each.partial for each in (before, *after)):
@@ -310,11 +314,11 @@ class _Auditor:
         treatments = tuple(case.proved(before, proofs.get(place)) for place, case in enumerate(cases))
         return weak.proved(before), treatments
 
-    def _limit(self, weak: Vulnerability, some: Data) -> Limit | None:
+    def _limit(self, weak: Vulnerability, some: Data) -> NearestNeighbourLimit | None:
         self.budget.charge(limit_work(self.data, len(some)))
         return limit(self.data, some, weak.kept.norms)
 
-    def _evidence(self, weak: Vulnerability, some: Data, bound: Limit | None) -> Evidence:
+    def _evidence(self, weak: Vulnerability, some: Data, bound: NearestNeighbourLimit | None) -> Evidence:
         self.budget.charge(limit_work(self.data.take(torch.arange(self.plan.paired)), self.plan.paired))
         margins = self.network.margins(self.judged.X, self.judged.y).double()
         return evidence(margins, self.data, some, weak, bound, self.plan.paired)

@@ -5,17 +5,38 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
+import torch
 from torch import Generator
 
-from brittle.auditing.budget import Budget, Deadline, afford
+from brittle.auditing.budget import Deadline, WorkBudget, afford
 from brittle.auditing.costs import RATE, Costs, largest, spectrum
-from brittle.auditing.remedy import TOLERANCE, Made, Patient, Remedy, Signs
-from brittle.common.ending import Ending
+from brittle.auditing.remedy import TOLERANCE, Diagnostics, Remedy, RemedyContext, RemedyOutput
+from brittle.common.ending import Status
 from brittle.common.errors import require, require_between, require_count, require_positive
 from brittle.common.parts import option
-from brittle.networks import Network
-from brittle.training import LimitedPGD, LipschitzMargin, MaximumRadius, Steps
-from brittle.training.guarded import Guarded
+from brittle.networks import Layered, Network, redrawn
+from brittle.training import LimitedPGD, LipschitzMargin, MaximumRadius, Steps, TrainingResult
+from brittle.training.guarded import GuardedTrainer
+
+SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same loss
+EVALUATIONS = 3  # of a gradient in one step of gradient flow
+
+
+def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
+    """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
+    start = (network.start or redrawn(network, rng)).to(torch.float64)
+    first, *others = start.layers
+    weight, bias = first.parameters
+    return start.with_layers([first.with_parameters(weight / factor, bias), *others])
+
+
+def fitted(patient: RemedyContext, training: TrainingResult[Network]) -> Network:
+    """What reached the loss of the network that it is compared with."""
+    wanted = max(patient.own_log_loss, patient.log_loss)
+    short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"
+    afford(training.log_loss <= wanted + SAME_LOSS * abs(wanted), f"{short}: give the audit a larger budget")
+    return training.network
+
 
 FEWEST_STEPS = 100  # of training on that say something about it
 LIPSCHITZ_GRADIENTS = 2  # of a step for the margin over the layers' norms, the norms included
@@ -50,7 +71,7 @@ class TrainedOn(Remedy):
 
     @property
     @abstractmethod
-    def regime(self) -> Guarded:
+    def regime(self) -> GuardedTrainer:
         """How it is trained."""
 
     @property
@@ -62,14 +83,14 @@ class TrainedOn(Remedy):
     def tolerance(self) -> float:
         return self.lost_accuracy
 
-    def expected(self, signs: Signs) -> tuple[float, float] | None:
+    def expected(self, signs: Diagnostics) -> tuple[float, float] | None:
         """It ends at about the same share of what the data allow, wherever it begins, and never below the start."""
         if not signs.share or self.kappa is not None:
             return None
         low, high = (max(1.0, end / signs.share) for end in self.reaches)
         return low, high
 
-    def examples(self, patient: Patient, budget: Budget) -> int:
+    def examples(self, patient: RemedyContext, budget: WorkBudget) -> int:
         count, work = len(patient.data), PREPARING * budget.left
         if self._preparing(patient, count) <= work:
             return count
@@ -78,10 +99,10 @@ class TrainedOn(Remedy):
         afford(enough, f"the budget affords training on {few} of {count} examples: too few to say anything")
         return few
 
-    def apply(self, patient: Patient, rng: Generator, budget: Budget) -> Network:
+    def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
         return self.made(patient, rng, budget).network
 
-    def made(self, patient: Patient, rng: Generator, budget: Budget) -> Made:
+    def made(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> RemedyOutput:
         preparing = self._preparing(patient, len(patient.data))
         steps, batch = self._schedule(patient, budget.left - preparing)
         enough = steps >= min(self.steps, FEWEST_STEPS)
@@ -92,10 +113,10 @@ class TrainedOn(Remedy):
         kept = replace(self.regime, kappa=self.kappa, lost_accuracy=lost)
         training = replace(kept, until=until, batch=batch, span=span).train(patient.network, patient.data, rng)
         budget.charge(training.steps * self._step(patient, batch))
-        require(training.status is not Ending.STALLED, f"refused: {training.message}")
-        return Made(training.network, training.way, patient.projectable)
+        require(training.status is not Status.STALLED, f"refused: {training.message}")
+        return RemedyOutput(training.network, training.way, patient.projectable)
 
-    def _schedule(self, patient: Patient, work: float) -> tuple[int, int]:
+    def _schedule(self, patient: RemedyContext, work: float) -> tuple[int, int]:
         """How many steps of how many examples: those of the regime, or smaller ones where they are too few."""
         batch = min(self.regime.batch, len(patient.data))
         while True:
@@ -104,10 +125,10 @@ class TrainedOn(Remedy):
                 return steps, batch
             batch //= 2
 
-    def _step(self, patient: Patient, batch: int) -> float:
+    def _step(self, patient: RemedyContext, batch: int) -> float:
         return self.gradients * patient.costs_in_span.gradient(batch)
 
-    def _preparing(self, patient: Patient, count: int) -> float:
+    def _preparing(self, patient: RemedyContext, count: int) -> float:
         """All distances between so many examples, their span, what guards the accuracy and what begins the steps."""
         cost, data = Costs.of(patient.network), patient.data
         held = 0 if data.y_test is None else min(count, len(data.y_test)) if patient.part else len(data.y_test)
@@ -131,7 +152,7 @@ class AdversarialTraining(TrainedOn):
     inner_steps: int = field(default=10, metadata=option("Steps of PGD.", check=require_count))
 
     @property
-    def regime(self) -> Guarded:
+    def regime(self) -> GuardedTrainer:
         return LimitedPGD(target=self.target, inner_steps=self.inner_steps)
 
     @property
@@ -150,7 +171,7 @@ class Trades(AdversarialTraining):
     weight: float = field(default=6.0, metadata=option("Of the divergence, beside the loss.", check=require_positive))
 
     @property
-    def regime(self) -> Guarded:
+    def regime(self) -> GuardedTrainer:
         return LimitedPGD(target=self.target, inner_steps=self.inner_steps, trades=self.weight)
 
     @property
@@ -170,7 +191,7 @@ class RadiusTraining(TrainedOn):
     target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
 
     @property
-    def regime(self) -> Guarded:
+    def regime(self) -> GuardedTrainer:
         return MaximumRadius(target=self.target)
 
     @property
@@ -189,7 +210,7 @@ class LipschitzLayers(TrainedOn):
     target: float = field(default=1.0, metadata=option("The radius asked for, in radii that the data allow."))
 
     @property
-    def regime(self) -> Guarded:
+    def regime(self) -> GuardedTrainer:
         return LipschitzMargin(target=self.target)
 
     @property

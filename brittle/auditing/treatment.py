@@ -9,21 +9,27 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import FREE
-from brittle.auditing.budget import Budget, Unaffordable, afford
+from brittle.auditing.budget import Unaffordable, WorkBudget, afford
 from brittle.auditing.costs import Costs, judging_work
-from brittle.auditing.curve import Curve, Ends, curve
-from brittle.auditing.forecast import Forecast, forecast
-from brittle.auditing.limit import share_of
-from brittle.auditing.proofs import Certified, Subject
-from brittle.auditing.remedy import Made, Patient, Remedy, Signs, judged_accuracy
-from brittle.auditing.sample import median, median_interval, tenth
-from brittle.auditing.ties import tied
-from brittle.auditing.vulnerability import Radii, smallest
+from brittle.auditing.curve import CurveEnds, TradeoffCurve, curve
+from brittle.auditing.geometry import share_of
+from brittle.auditing.pieces import median, median_interval, tenth
+from brittle.auditing.proofs import CertifiedExamples, CertifiedSubject
+from brittle.auditing.remedy import (
+    Diagnostics,
+    Forecast,
+    Remedy,
+    RemedyContext,
+    RemedyOutput,
+    forecast,
+    judged_accuracy,
+)
+from brittle.auditing.vulnerability import Radii, smallest, tied
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
 from brittle.common.time_limit import TimeLimitReached, limited
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 
 HELPS = 1.05  # a smaller gain is not worth naming
 AS_MUCH = 0.95  # of the best one's factor: what is between is the luck of a training
@@ -32,7 +38,7 @@ NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
-class Treatment(Result):
+class RemedyResult(Result):
     """Before and after the remedy `name`; where `applied` is False there is a `reason` why it is none here.
 
     `unaffordable` says that the reason is the budget, so that a larger one may apply it.
@@ -51,7 +57,7 @@ class Treatment(Result):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> tried = bt.audit(network, data, budget=1, remedies=["robust-construction"]).remedies[0]
         >>> tried.applied, tried.factor > 1
@@ -85,12 +91,12 @@ class Treatment(Result):
     examples: int
     projected: bool
     forecast: Forecast | None
-    curve: Curve | None
+    curve: TradeoffCurve | None
     seconds: float
     network: Network | None
 
     @classmethod
-    def untried(cls, remedy: Remedy, patient: Patient, before: "Before") -> "Treatment":
+    def untried(cls, remedy: Remedy, patient: RemedyContext, before: "Baseline") -> "RemedyResult":
         """With what is known before it is tried."""
         return cls(
             name=remedy.name,
@@ -158,19 +164,19 @@ class Treatment(Result):
         return {**content, **factors, "interval_after": self.interval_after if self.applied else None}
 
 
-class Case(NamedTuple):
+class PendingResult(NamedTuple):
     """A treatment, and perturbations that flip the audited examples of what it made; None where it made nothing."""
 
-    treatment: Treatment
+    treatment: RemedyResult
     flips: Tensor | None = None
 
     @property
-    def subject(self) -> Subject | None:
+    def subject(self) -> CertifiedSubject | None:
         """What can be certified."""
         network, flips = self.treatment.network, self.flips
-        return None if network is None or flips is None else Subject(network, flips)
+        return None if network is None or flips is None else CertifiedSubject(network, flips)
 
-    def proved(self, before: Certified | None, after: Certified | None) -> Treatment:
+    def proved(self, before: CertifiedExamples | None, after: CertifiedExamples | None) -> RemedyResult:
         """With the medians of what is proved of the same examples before and after."""
         if before is None or after is None or before.partial or after.partial:
             return self.treatment
@@ -185,7 +191,7 @@ class Case(NamedTuple):
         )
 
 
-class Before(NamedTuple):
+class Baseline(NamedTuple):
     """The `audited` examples, how far they keep their class (`norms`), what the data allow them, and other `signs`.
 
     `strict` is the median of strict flips where they are longer.
@@ -194,13 +200,15 @@ class Before(NamedTuple):
     audited: Data
     norms: Tensor
     limits: Tensor | None
-    signs: Signs
+    signs: Diagnostics
     strict: float | None = None
 
 
-def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budget: Budget) -> Case:
+def treat(
+    remedy: Remedy, patient: RemedyContext, before: Baseline, rng: Generator, budget: WorkBudget
+) -> PendingResult:
     """The remedy applied, and the audited examples attacked again."""
-    begun, known = time.perf_counter(), Treatment.untried(remedy, patient, before)
+    begun, known = time.perf_counter(), RemedyResult.untried(remedy, patient, before)
     try:
         require(not (remedy.trains and patient.frozen), patient.frozen)
         training = budget.grant(_for_making(remedy, patient, before.audited, budget))
@@ -218,7 +226,7 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
     except (InputError, TimeLimitReached) as error:
         dear = isinstance(error, Unaffordable | TimeLimitReached)
         reason = str(error) or f"time limit reached during: {remedy.name}"
-        return Case(replace(known, reason=reason, unaffordable=dear, seconds=time.perf_counter() - begun))
+        return PendingResult(replace(known, reason=reason, unaffordable=dear, seconds=time.perf_counter() - begun))
     treatment = replace(
         known,
         applied=True,
@@ -235,14 +243,14 @@ def treat(remedy: Remedy, patient: Patient, before: Before, rng: Generator, budg
         network=made.network,
     )
     expected = None if known.forecast is None else known.forecast.held_against(treatment.factor)
-    return Case(replace(treatment, forecast=expected), flips)
+    return PendingResult(replace(treatment, forecast=expected), flips)
 
 
-def _ends(known: Treatment, before: Before, after: Radii) -> Ends:
-    return Ends((before.norms, after.norms), (known.accuracy_before, known.accuracy_after))
+def _ends(known: RemedyResult, before: Baseline, after: Radii) -> CurveEnds:
+    return CurveEnds((before.norms, after.norms), (known.accuracy_before, known.accuracy_after))
 
 
-def _for_making(remedy: Remedy, patient: Patient, audited: Data, budget: Budget) -> float:
+def _for_making(remedy: Remedy, patient: RemedyContext, audited: Data, budget: WorkBudget) -> float:
     """The work that may be spent before measuring: a training must leave enough for what it makes."""
     share = TRAINING_SHARE * budget.left
     if not remedy.trains:
@@ -252,16 +260,16 @@ def _for_making(remedy: Remedy, patient: Patient, audited: Data, budget: Budget)
     return min(share, budget.left - measuring)
 
 
-def _made(remedy: Remedy, patient: Patient, rng: Generator, budget: Budget) -> Made:
+def _made(remedy: Remedy, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> RemedyOutput:
     made = remedy.made(patient, rng, budget)
     return made._replace(network=made.network.to(torch.float64))
 
 
-def _some_of(given: Patient, patient: Patient) -> str:
+def _some_of(given: RemedyContext, patient: RemedyContext) -> str:
     return f", on {len(given.data)} of the {len(patient.data)} training examples" if given.part else ""
 
 
-def _require_accurate(known: Treatment) -> None:
+def _require_accurate(known: RemedyResult) -> None:
     before, after = known.accuracy_before, known.accuracy_after
     fair = after >= before - known.tolerance
     require(fair, f"refused: the {known.judged_on} accuracy falls from {before:.1%} to {after:.1%}")
@@ -271,7 +279,9 @@ def _changed(before: Network, after: Network, data: Data) -> int:
     return int((after.predict(data.X) != before.predict(data.X)).sum())
 
 
-def _measured(treated: Network, audited: Data, rng: Generator, budget: Budget) -> tuple[Radii, Tensor, float | None]:
+def _measured(
+    treated: Network, audited: Data, rng: Generator, budget: WorkBudget
+) -> tuple[Radii, Tensor, float | None]:
     """On all audited examples or not at all; with the median of strict flips where ties are closer."""
     work = _attack_work(treated, audited)
     afford(work <= budget.left, _too_dear(work))
@@ -298,7 +308,7 @@ def judged_on(data: Data) -> str:
     return "training" if data.X_test is None else "held-out"
 
 
-def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
+def best(treatments: tuple[RemedyResult, ...]) -> RemedyResult | None:
     """The one that surely raises the radius most; all that are applied are accurate.
 
     One with proofs of more examples comes before others: medians of a few are no match for medians of all.
@@ -307,7 +317,7 @@ def best(treatments: tuple[Treatment, ...]) -> Treatment | None:
     return max(helpful, key=lambda each: (each.proved_examples, each.gain), default=None)
 
 
-def as_good(treatments: tuple[Treatment, ...]) -> list[str]:
+def as_good(treatments: tuple[RemedyResult, ...]) -> list[str]:
     """Which others do about as much as the best one, so that another seed or budget may prefer them."""
     chosen = best(treatments)
     if chosen is None:

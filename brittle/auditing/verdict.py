@@ -3,14 +3,12 @@
 import math
 from collections.abc import Sequence
 
-from brittle.auditing.evidence import Evidence
-from brittle.auditing.explanation import Explanation
-from brittle.auditing.geometry import Geometry
-from brittle.auditing.limit import Limit
-from brittle.auditing.proofs import Certified
+from brittle.auditing.causes import Evidence, WeaknessShares
+from brittle.auditing.geometry import Geometry, NearestNeighbourLimit
+from brittle.auditing.pieces import median
+from brittle.auditing.proofs import CertifiedExamples
 from brittle.auditing.regime import TrainingRegime, of_largest
-from brittle.auditing.sample import median
-from brittle.auditing.treatment import AS_MUCH, HELPS, Treatment, as_good, best
+from brittle.auditing.treatment import AS_MUCH, HELPS, RemedyResult, as_good, best
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 
 COSTLY = 1.15  # a median radius that would be larger by this factor is a weakness worth naming
@@ -40,9 +38,9 @@ def weaknesses(
     shape: Geometry,
     regime: TrainingRegime,
     weak: Vulnerability,
-    reasons: Explanation,
+    reasons: WeaknessShares,
     tells: Evidence,
-    limit: Limit | None,
+    limit: NearestNeighbourLimit | None,
 ) -> list[str]:
     """Each in one sentence: what lies in the data first, then in training, and last what most trained networks have."""
     return [sentence for sentence in causes(shape, regime, weak, reasons, tells, limit).values() if sentence]
@@ -52,9 +50,9 @@ def causes(
     shape: Geometry,
     regime: TrainingRegime,
     weak: Vulnerability,
-    reasons: Explanation,
+    reasons: WeaknessShares,
     tells: Evidence,
-    limit: Limit | None,
+    limit: NearestNeighbourLimit | None,
 ) -> dict[str, str]:
     """The sentence of every mechanism by its name, empty where it is none here."""
     return {
@@ -67,7 +65,7 @@ def causes(
     }
 
 
-def little_is_left(limit: Limit | None) -> bool:
+def little_is_left(limit: NearestNeighbourLimit | None) -> bool:
     """Whether the network uses nearly all that the data allow."""
     return limit is not None and limit.share >= NEARLY_ALL
 
@@ -112,7 +110,7 @@ def _kkt(regime: TrainingRegime) -> str:
     return f"The network is at a KKT point of the max-margin problem, which one direction is known to flip.{proved}"
 
 
-def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: Explanation) -> str:
+def _off_subspace(shape: Geometry, weak: Vulnerability, reasons: WeaknessShares) -> str:
     cost = off_subspace_cost(weak)
     if cost is None or cost < COSTLY:
         return ""
@@ -146,7 +144,11 @@ def _all(best: OneDirection, weak: Vulnerability) -> str:
 
 
 def written(
-    weak: Vulnerability, limit: Limit | None, treatments: tuple[Treatment, ...], named: list[str], cut: Sequence[str]
+    weak: Vulnerability,
+    limit: NearestNeighbourLimit | None,
+    treatments: tuple[RemedyResult, ...],
+    named: list[str],
+    cut: Sequence[str],
 ) -> str:
     """One paragraph: how far from flipping, why, and what helps most; `cut` names what the time limit cut short."""
     hasty = f"Time limit reached during: {', '.join(cut)}. This verdict is not reproducible at this budget."
@@ -198,7 +200,7 @@ def _tie(tied: Radii | None) -> str:
     return "" if tied is None else f", and no class is ahead from {tied.median:.3g} on"
 
 
-def _allowed(limit: Limit | None) -> str:
+def _allowed(limit: NearestNeighbourLimit | None) -> str:
     """How much of what the data allow the network uses."""
     if limit is None or not math.isfinite(limit.share) or limit.share == 0:
         return ""
@@ -223,7 +225,7 @@ def _between(interval: tuple[float, float]) -> str:
     return f"{low} to {high}"
 
 
-def _proved(certified: Certified | None, free: Radii) -> str:
+def _proved(certified: CertifiedExamples | None, free: Radii) -> str:
     if certified is None:
         return "this is an attack, without a proof that it takes as much."
     count, exact = len(certified.rows), certified.counts["exact"]
@@ -237,7 +239,7 @@ def _proved(certified: Certified | None, free: Radii) -> str:
     )
 
 
-def _why(weak: Vulnerability, limit: Limit | None, named: list[str], helped: bool) -> str:
+def _why(weak: Vulnerability, limit: NearestNeighbourLimit | None, named: list[str], helped: bool) -> str:
     if weak.free.median == 0 and not named:
         return ""
     if little_is_left(limit) and not named:
@@ -252,7 +254,7 @@ def _why(weak: Vulnerability, limit: Limit | None, named: list[str], helped: boo
     return " ".join(sentences) or "No single mechanism of the four papers explains it."
 
 
-def _what_helps(treatments: tuple[Treatment, ...]) -> str:
+def _what_helps(treatments: tuple[RemedyResult, ...]) -> str:
     tried = [treatment for treatment in treatments if treatment.applied]
     if not tried:
         return not_afforded(treatments)
@@ -271,14 +273,14 @@ def _what_helps(treatments: tuple[Treatment, ...]) -> str:
     )
 
 
-def not_alone(treatments: tuple[Treatment, ...]) -> str:
+def not_alone(treatments: tuple[RemedyResult, ...]) -> str:
     """Who else does as much as the best remedy, or was not tried: an advice is no more than that."""
     names, dear = as_good(treatments), not_afforded(treatments)
     others = "" if not names else f" {listed(names)} {'does' if len(names) == 1 else 'do'} about as much."
     return others + _farther(treatments) + (f" {dear}" if dear else "")
 
 
-def _farther(treatments: tuple[Treatment, ...]) -> str:
+def _farther(treatments: tuple[RemedyResult, ...]) -> str:
     """The remedy that an attack alone would prefer to the best one, if there is one."""
     chosen, applied = best(treatments), [each for each in treatments if each.factor >= HELPS]
     longest = max(applied, key=lambda each: each.factor, default=None)
@@ -292,7 +294,7 @@ def listed(names: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
-def little_help(tried: list[Treatment]) -> str:
+def little_help(tried: list[RemedyResult]) -> str:
     """Of those that were applied none surely helps; the best of them may do so by attack alone."""
     if tried[0].radius_before == 0:
         return _right_first(tried)
@@ -309,7 +311,7 @@ def little_help(tried: list[Treatment]) -> str:
     )
 
 
-def _right_first(tried: list[Treatment]) -> str:
+def _right_first(tried: list[RemedyResult]) -> str:
     """Of a network that is mostly wrong: there is no factor from 0, but training again may make it right."""
     begun = "A remedy keeps right answers right; this network first needs them."
     chosen = max(tried, key=lambda each: each.accuracy_after)
@@ -321,20 +323,20 @@ def _right_first(tried: list[Treatment]) -> str:
     )
 
 
-def not_afforded(treatments: tuple[Treatment, ...]) -> str:
+def not_afforded(treatments: tuple[RemedyResult, ...]) -> str:
     """How many remedies are not judged because the budget is too small for them; empty where there is none."""
     dear = sum(each.unaffordable for each in treatments)
     those = "all" if dear == len(treatments) else f"{dear} of the {len(treatments)}"
     return f"For {those} remedies this budget is too small: what they would do is not known." if dear else ""
 
 
-def expected(treatments: tuple[Treatment, ...]) -> Treatment | None:
+def expected(treatments: tuple[RemedyResult, ...]) -> RemedyResult | None:
     """Of what was forecast before anything was tried, the remedy with the best prospects; None if they were poor."""
     hopeful = [each for each in treatments if each.forecast is not None and each.forecast.high >= HELPS]
     return max(hopeful, key=lambda each: each.forecast.middle if each.forecast else 0.0, default=None)
 
 
-def _as_expected(treatments: tuple[Treatment, ...]) -> str:
+def _as_expected(treatments: tuple[RemedyResult, ...]) -> str:
     hopeful = expected(treatments)
     if hopeful is None or hopeful.forecast is None:
         return ""

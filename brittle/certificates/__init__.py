@@ -1,26 +1,25 @@
 """How far a network provably does not break."""
 
-from brittle.certificates.base import Bounds, Certificate, LowerBound
+from brittle.certificates.base import Certificate, LowerBound, RadiusBounds
 from brittle.certificates.dual import Dual
 from brittle.certificates.exact import Exact
-from brittle.certificates.example import Enclosure, Example
-from brittle.certificates.judgement import Contradiction
+from brittle.certificates.example import Contradiction, Example, RadiusInterval
 from brittle.certificates.lipschitz import Lipschitz
-from brittle.certificates.relaxation import Relaxation
+from brittle.certificates.relaxation import LinearRelaxation
 from brittle.common.parts import by_name
 
-PARTS = by_name((Lipschitz, Relaxation, Dual, Exact))
+PARTS = by_name((Lipschitz, LinearRelaxation, Dual, Exact))
 
 __all__ = [
     "PARTS",
-    "Bounds",
     "Certificate",
     "Contradiction",
     "Dual",
-    "Enclosure",
     "Exact",
     "Example",
+    "LinearRelaxation",
     "Lipschitz",
     "LowerBound",
-    "Relaxation",
+    "RadiusBounds",
+    "RadiusInterval",
 ]

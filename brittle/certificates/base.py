@@ -14,10 +14,9 @@ from torch import Tensor
 from brittle.attacks import Attack, MinimumNorm
 from brittle.attacks.base import Bounds as Box
 from brittle.attacks.subject import Holder, Model, subject
-from brittle.certificates.example import Enclosure, Example, lengths
-from brittle.certificates.judgement import SHORTEST, judged, reason
+from brittle.certificates.example import SHORTEST, Example, RadiusInterval, judged, lengths, reason
 from brittle.certificates.rounding import SMALLEST
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require, require_positive
 from brittle.common.kinds import kinds_checked
 from brittle.common.parts import check_fields
@@ -25,15 +24,15 @@ from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread, one_thread_unless_chosen
 from brittle.common.time_limit import TimeLimitReached, check_time, limited
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 
 LONGEST = 2.0**1020  # no default cap is larger
-LowerBound = Callable[[Example, Enclosure], Enclosure]  # a tighter enclosure: its lower bound is proved
+LowerBound = Callable[[Example, RadiusInterval], RadiusInterval]  # a tighter enclosure: its lower bound is proved
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds(Result):
+class RadiusBounds(Result):
     """The radius of example i is inf ‖δ‖ over all strict flips (margin(x_i+δ) < 0), and 0 for an error (margin ≤ 0).
 
     lower, upper (n,) enclose it (upper is infinity where no flip is known); exact (n,): they agree up to the method's
@@ -44,17 +43,17 @@ class Bounds(Result):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> found = bt.certificates.Exact().bound(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
         >>> found.status[0], bool((found.lower <= found.upper).all()), found.exact.tolist()
-        (<Ending.EXACT: 'exact'>, True, [True, True, True, True])
+        (<Status.EXACT: 'exact'>, True, [True, True, True, True])
     """
 
     lower: Tensor
     upper: Tensor
     exact: Tensor
     seconds: Tensor
-    status: tuple[Ending, ...]
+    status: tuple[Status, ...]
     method: str
     cap: float
     flips: Tensor
@@ -85,10 +84,10 @@ class Certificate(ABC):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
-        >>> from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
-        >>> proofs = Lipschitz(), Relaxation(), Dual(), Exact()
+        >>> from brittle.certificates import Dual, Exact, Lipschitz, LinearRelaxation
+        >>> proofs = Lipschitz(), LinearRelaxation(), Dual(), Exact()
         >>> [round(float(proof.bound(network, data).lower[0]), 3) for proof in proofs]
         [0.894, 0.962, 1.0, 1.0]
     """
@@ -110,7 +109,7 @@ class Certificate(ABC):
         cap: float | None = None,
         rng: torch.Generator | None = None,
         watch: Watch = silent,
-    ) -> Bounds:
+    ) -> RadiusBounds:
         """Enclose the radius of every example.
 
         The attack (`MinimumNorm()` by default) finds the flips; a box (lowest, highest) restricts only them, so that
@@ -133,7 +132,7 @@ class Certificate(ABC):
         cap: float | None,
         rng: torch.Generator | None,
         watch: Watch,
-    ) -> Bounds:
+    ) -> RadiusBounds:
         known, data = subject(network, data)
         double = _double(known)
         double.check(data.X, data.y)
@@ -177,7 +176,9 @@ class Certificate(ABC):
         """The relative gap at which the enclosure counts as exact."""
         return 1e-6
 
-    def _bounds(self, examples: Sequence[Example], enclosures: Sequence[Enclosure], seconds: Sequence[float]) -> Bounds:
+    def _bounds(
+        self, examples: Sequence[Example], enclosures: Sequence[RadiusInterval], seconds: Sequence[float]
+    ) -> RadiusBounds:
         lower = torch.tensor([enclosure.lower for enclosure in enclosures], dtype=torch.float64)
         upper = torch.tensor([enclosure.upper for enclosure in enclosures], dtype=torch.float64)
         flips, cap = torch.stack([enclosure.flip for enclosure in enclosures]), enclosures[0].cap
@@ -185,11 +186,11 @@ class Certificate(ABC):
         exact = capped | (upper.isfinite() & (upper - lower <= self._gap * upper))
         status = tuple(map(_ending, examples, capped.tolist(), exact.tolist()))
         reasons = tuple(
-            reason(example) if word is Ending.OPEN and radius == 0 else ""
+            reason(example) if word is Status.OPEN and radius == 0 else ""
             for example, word, radius in zip(examples, status, lower.tolist(), strict=True)
         )
         times, nodes = torch.tensor(seconds, dtype=torch.float64), torch.tensor([each.nodes for each in enclosures])
-        return Bounds(lower, upper, exact, times, status, self.name, cap, flips, reasons, nodes)
+        return RadiusBounds(lower, upper, exact, times, status, self.name, cap, flips, reasons, nodes)
 
 
 def default_cap(data: Data) -> float:
@@ -202,21 +203,21 @@ def _examples(network: Network, data: Data, box: Box | None) -> list[Example]:
     return [Example(network, row, data.X[row], data.y[row], margin, box) for row, margin in enumerate(margins)]
 
 
-def _attacked(examples: Sequence[Example], data: Data, flips: Tensor, cap: float) -> Iterator[Enclosure]:
+def _attacked(examples: Sequence[Example], data: Data, flips: Tensor, cap: float) -> Iterator[RadiusInterval]:
     """Before anything is proved; the flips are measured on the network, all at once."""
     flipped = examples[0].network.margins(data.X + flips, data.y) < 0
     upper = torch.where(flipped, lengths(flips), torch.inf).tolist()
     for example, length, flip in zip(examples, upper, flips, strict=True):
         length = 0.0 if example.margin <= 0 else length
-        yield Enclosure(0.0, length, flip if 0 < length < torch.inf else torch.zeros_like(flip), cap)
+        yield RadiusInterval(0.0, length, flip if 0 < length < torch.inf else torch.zeros_like(flip), cap)
 
 
-def _ending(example: Example, capped: bool, exact: bool) -> Ending:
+def _ending(example: Example, capped: bool, exact: bool) -> Status:
     if example.margin <= 0:
-        return Ending.ERROR
+        return Status.ERROR
     if capped:
-        return Ending.CAPPED
-    return Ending.EXACT if exact else Ending.OPEN
+        return Status.CAPPED
+    return Status.EXACT if exact else Status.OPEN
 
 
 def _require_finite(network: Network) -> None:

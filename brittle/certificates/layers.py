@@ -10,9 +10,7 @@ from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 from torch import Tensor
 
-from brittle.certificates.cholesky import factor
-from brittle.certificates.rounding import UNDERFLOW, gamma
-from brittle.certificates.scales import Array, Exponents, added, near_one, shifted
+from brittle.certificates.rounding import UNDERFLOW, Array, Exponents, added, factor, gamma, near_one, shifted
 from brittle.networks import Network, as_layered
 
 STEP = 32  # between the exponents of inputs: few of them are met, and each is prepared once

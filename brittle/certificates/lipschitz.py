@@ -8,12 +8,10 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from brittle.certificates.base import Certificate, LowerBound
-from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.example import Example, RadiusInterval
 from brittle.certificates.layers import Layers, spectral_norm
-from brittle.certificates.margins import TwoLayerMargins
-from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.rounding import ROUNDOFF, UNDERFLOW, gamma, length
-from brittle.certificates.scales import FARTHEST, Array, exponents, shifted
+from brittle.certificates.margins import LocalModel, TwoLayerMargins
+from brittle.certificates.rounding import FARTHEST, ROUNDOFF, UNDERFLOW, Array, exponents, gamma, length, shifted
 from brittle.common.errors import require
 from brittle.common.parts import option
 from brittle.networks import Network
@@ -30,7 +28,7 @@ class Lipschitz(Certificate):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> bounds = [bt.certificates.Lipschitz(kind).bound(network, data) for kind in ("spectral", "sum", "local")]
         >>> [bool((0 < each.lower).all() and (each.lower <= each.upper).all()) for each in bounds]
@@ -52,7 +50,7 @@ class Lipschitz(Certificate):
         require(not deep, f"{name} needs two layers; constant spectral takes any depth")
         return partial(self._enclose, TwoLayerMargins.of(network, self.name))
 
-    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: Enclosure) -> Enclosure:
+    def _enclose(self, margins: TwoLayerMargins, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
         over = (margins.over(rival, example, enclosure.ball) for rival in margins.rivals(example.y))
         return enclosure.proven(min(margin.unit * self._radius(margin.model) for margin in over))
 
@@ -89,7 +87,7 @@ def _product(weights: tuple[Array, ...]) -> _Scaled:
     return _Scaled(product, total)
 
 
-def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Enclosure) -> Enclosure:
+def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
     """Every margin over the product of the layers' norms."""
     margins = layers.around(example.x, enclosure.ball, example.y)
     values, slips = margins.outputs(margins.x)

@@ -12,26 +12,64 @@ import torch
 from torch import Tensor
 
 from brittle.certificates.base import Certificate, LowerBound
-from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.example import Example, RadiusInterval
 from brittle.certificates.layers import DeepMargins, Layers
-from brittle.certificates.linear_floors import LOST, Floors, steeper_half
-from brittle.certificates.rounding import ROUNDOFF, SQUARES, gamma
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 from brittle.common.errors import require_count
 from brittle.common.parts import option
 from brittle.common.time_limit import check_time
 from brittle.networks import Network
 
+LOST = 1e-270  # a share γ of it is more than a sum of products near 1 can lose below the smallest normal float
+
+
+class Floors(NamedTuple):
+    """rows·h + offsets, each to be lowered by its slip; h is what a layer gives."""
+
+    rows: Tensor
+    offsets: Tensor
+    slip: Tensor
+
+    def through_relu(self, low: Tensor, high: Tensor, slope: Tensor) -> "Floors":
+        """From h = φ(z) to z in [low, high]: the lower line, of this slope in [0, 1], where the row is positive, and
+        the chord where it is negative.
+        """
+        on, off = low >= 0, high <= 0
+        chord = torch.where(on, 1.0, torch.where(off, 0.0, high / (high - low).clamp(min=1e-300)))
+        under = torch.where(on, 1.0, torch.where(off, 0.0, slope))
+        # The chord only needs to be above φ at both ends; its intercept makes up for a rounded slope.
+        rise = torch.where(on | off, 0.0, torch.maximum(-chord * low, high - chord * high))
+        rise = rise + torch.where(on | off, 0.0, gamma(4) * (low.abs() + high.abs()) + UNDERFLOW)
+        size = torch.where(off, 0.0, torch.maximum(low.abs(), high.abs()))
+        positive, negative = self.rows.clamp(min=0), self.rows.clamp(max=0)
+        slip = gamma(len(low) + 8) * (self.rows.abs() @ (size + rise) + self.offsets.abs())
+        return Floors(positive * under + negative * chord, self.offsets + negative @ rise, self.slip + slip)
+
+    def through_layer(self, W: Tensor, absolute: Tensor, b: Tensor, size: Tensor) -> "Floors":
+        """From z = W h + b to h with |h| ≤ size; `absolute` is |W|."""
+        lost = LOST * (1 + size.sum())
+        weight = self.rows.abs() @ (absolute @ size + b.abs() + lost) + self.offsets.abs() + lost
+        slip = self.slip + gamma(sum(W.shape) + 8) * weight
+        return Floors(self.rows @ W, self.offsets + self.rows @ b, slip)
+
+
+def steeper_half(low: Tensor, high: Tensor) -> Tensor:
+    """Slopes of the lower lines: 1 where more of the interval is on than off."""
+    return (high > -low).to(low)
+
+
 Tensors = tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Relaxation(Certificate):
+class LinearRelaxation(Certificate):
     """`halvings` of the radius' interval; `steps` of gradient ascent on the lower lines' slopes at each radius.
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
-        >>> found = bt.certificates.Relaxation(steps=20).bound(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
+        >>> data = bt.data.Orthogonal(4).sample(4)
+        >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> found = bt.certificates.LinearRelaxation(steps=20).bound(network, data)
         >>> bool((found.lower > 0).all())
         True
     """
@@ -49,7 +87,7 @@ class Relaxation(Certificate):
     def prepare(self, network: Network) -> LowerBound:
         return partial(self._enclose, Layers.of(network, self.name))
 
-    def _enclose(self, layers: Layers, example: Example, enclosure: Enclosure) -> Enclosure:
+    def _enclose(self, layers: Layers, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
         margins = layers.around(example.x, enclosure.ball, example.y)
         unit = 2.0 ** (margins.exponent - 1)
         return enclosure.proven(unit * (2 * self._radius(margins, 0.5 * enclosure.ball / unit)))

@@ -11,17 +11,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.cholesky import Factor, factor, gram, remainder
 from brittle.certificates.dual_bound import LARGEST, DualPoint, Kind, Kinds, proven_radius
-from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.scales import Array
+from brittle.certificates.margins import LocalModel
+from brittle.certificates.rounding import Array, Factor, factor, gram, remainder
 from brittle.common.time_limit import check_time
 
 STIFFNESS = 5.0  # curvature of the smoothed kinks, in units of 1/‖w‖², in the first rounds
 STIFFEST = 1e5  # times that, in late ones
 
 
-class Iterate(NamedTuple):
+class SaddleIterate(NamedTuple):
     """A candidate: dual value, μ, g (k,) and the point ε (r,) that minimises the Lagrangian there."""
 
     value: float
@@ -39,7 +38,7 @@ class Concave(NamedTuple):
     kappa: Array
 
 
-class Kinked(NamedTuple):
+class KinkedSaddle(NamedTuple):
     """All others: which they are, their inputs at 0, the interval of g/μ, and the first stiffness of their kinks."""
 
     rows: NDArray[np.intp]
@@ -97,7 +96,7 @@ class Saddle:
     curvatures: Array
     depth: float
     concave: Concave
-    kinked: Kinked
+    kinked: KinkedSaddle
     A: Array
     factor: Factor
 
@@ -121,11 +120,11 @@ class Saddle:
         high = np.where(Kind.INACTIVE.among(kinds[K]), np.inf, model.c[K])
         stiffness = STIFFNESS / np.maximum(model.sizes[K] ** 2, 1e-300)
         concave = Concave(N, model.a[N], model.c[N], curvatures[N])
-        return cls(model, kinds, curvatures, depth, concave, Kinked(K, model.a[K], low, high, stiffness), A, L)
+        return cls(model, kinds, curvatures, depth, concave, KinkedSaddle(K, model.a[K], low, high, stiffness), A, L)
 
     def solve(
-        self, start: Iterate, enough: float = np.inf, rounds: int = 4, steps: int = 8, tolerance: float = 1e-6
-    ) -> Iterate:
+        self, start: SaddleIterate, enough: float = np.inf, rounds: int = 4, steps: int = 8, tolerance: float = 1e-6
+    ) -> SaddleIterate:
         """Improve on `start`; stops early once the value is `enough`, or no longer rises by its relative tolerance."""
         point, mu, slopes = start.point, start.multiplier, start.slopes
         best = self.evaluate(mu, slopes)
@@ -147,7 +146,7 @@ class Saddle:
             mu, slopes = candidate.multiplier, candidate.slopes
         return best
 
-    def evaluate(self, mu: float, slopes: Array) -> Iterate:
+    def evaluate(self, mu: float, slopes: Array) -> SaddleIterate:
         """F(μ, g, κ) in plain floating point, and its minimising ε."""
         N, a, c, kappa = self.concave
         g, C = slopes[N], mu * c
@@ -159,7 +158,7 @@ class Saddle:
             scale = linear / form
             mu, slopes, linear, form = mu * scale, slopes * scale, linear * scale, form * scale**2
         value = linear - 0.5 * form
-        return Iterate(float(value) if mu > 0 and np.isfinite(value) else -np.inf, mu, slopes, -x)
+        return SaddleIterate(float(value) if mu > 0 and np.isfinite(value) else -np.inf, mu, slopes, -x)
 
     @property
     def _height(self) -> float:
@@ -231,11 +230,11 @@ class Saddle:
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedSaddle:
     """A saddle with an iterate at which it is solved, or nearly."""
 
     saddle: Saddle
-    iterate: Iterate
+    iterate: SaddleIterate
 
     @property
     def model(self) -> LocalModel:

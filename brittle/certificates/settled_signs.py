@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.cholesky import Factor, factor, remainder
 from brittle.certificates.dual_bound import (
     TINY,
     DualPoint,
@@ -23,10 +22,9 @@ from brittle.certificates.dual_bound import (
     feasible_slopes,
     proven_value,
 )
-from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.rounding import ROUNDOFF, gamma, length
-from brittle.certificates.saddle import Saddle, Solved
-from brittle.certificates.scales import Array
+from brittle.certificates.margins import LocalModel
+from brittle.certificates.rounding import ROUNDOFF, Array, Factor, factor, gamma, length, remainder
+from brittle.certificates.saddle import Saddle, SolvedSaddle
 
 FLOORS = (1e-2, 1e-4, 1e-6)  # under the eigenvalues of A, tried in turn: the higher, the less a residual costs
 
@@ -64,7 +62,7 @@ class _Ranges(NamedTuple):
         return np.asarray(np.maximum(alone, more) * (1 - 32 * ROUNDOFF))
 
 
-def trim(solved: Solved, radius: float) -> Solved:
+def trim(solved: SolvedSaddle, radius: float) -> SolvedSaddle:
     """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
     saddle, iterate = solved.saddle, solved.iterate
     signs = settled_signs(saddle.model, solved.dual_point, radius)
@@ -73,7 +71,9 @@ def trim(solved: Solved, radius: float) -> Solved:
         return solved
     model = replace(saddle.model, ball=radius).folded(signs > 0, signs < 0)
     smaller = Saddle.at(model, saddle.kinds[keep], saddle.curvatures[keep], saddle.depth)
-    return Solved(smaller, smaller.evaluate(iterate.multiplier, iterate.slopes[keep])._replace(point=iterate.point))
+    return SolvedSaddle(
+        smaller, smaller.evaluate(iterate.multiplier, iterate.slopes[keep])._replace(point=iterate.point)
+    )
 
 
 def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:

@@ -17,7 +17,7 @@ from brittle.common.files import read_npz, write_npz
 
 if TYPE_CHECKING:
     from brittle.attacks import Attack, AttackResult, Restriction
-    from brittle.settings import Data
+    from brittle.data import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -64,7 +64,7 @@ def run(
         if crew is None:
             result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch, vectors=vectors)
         else:
-            from brittle.experiments.chunks import attacked
+            from brittle.experiments.pieces import attacked
 
             result = attacked(network, data, attack, crew, box=bounds, seed=seed, watch=watch, vectors=vectors)
         seconds = time.perf_counter() - begun

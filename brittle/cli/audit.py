@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from brittle.cli.audit_outputs import JUDGED, Outcome, earlier_audit
+from brittle.cli.audit_outputs import JUDGED, AuditOutcome, earlier_audit
 from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
@@ -22,7 +22,7 @@ from brittle.cli.options import (
     suggesting,
     word_of,
 )
-from brittle.cli.proofs import Asked, ProofFile
+from brittle.cli.proofs import ProofFile, ProofRequest
 from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require, require_count, require_positive
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from torch import Generator
 
     from brittle.auditing import Audit, Remedy
+    from brittle.data import Data
     from brittle.networks import Network
     from brittle.proving import Proof
-    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HELD_OUT = 100  # of the 357 digits that the embedded network is about
@@ -139,11 +139,11 @@ def run(
     require_positive("--budget", budget)
     _refuse(model, data, remedy, other, since)
     from brittle.auditing import audit, certifiable, planned
-    from brittle.auditing.budget import Budget
+    from brittle.auditing.budget import WorkBudget
     from brittle.auditing.pieces import alone
     from brittle.common.time_limit import TimeLimit, limited
 
-    limit: TimeLimit | None = Budget(budget).until
+    limit: TimeLimit | None = WorkBudget(budget).until
     earlier = None if since is None else earlier_audit(since)
     options: dict[str, Any] = {"budget": budget, "examples": examples, "test": test, "remedies": _remedies(remedy)}
     options["speed"] = speed
@@ -162,8 +162,8 @@ def run(
             limit = None  # reading the files counts for the first one
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
     last, file = other or model, "" if data is None else str(data.path)
-    outcome = Outcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
-    asked = Asked(proof, None if last is None else last.path, None if data is None or test else data.path)
+    outcome = AuditOutcome(audits, names, earlier, command, seed, "" if last is None else str(last.path), file)
+    asked = ProofRequest(proof, None if last is None else last.path, None if data is None or test else data.path)
     failure = outcome.failure(fail_below, judge)
     deliver(
         lambda: emit(outcome.content, json, outcome.table),
@@ -177,7 +177,7 @@ def run(
         raise typer.Exit(1)
 
 
-class Subject(NamedTuple):
+class AuditSubject(NamedTuple):
     """What is audited, with the generator that is used from here on."""
 
     network: "Network"
@@ -186,11 +186,11 @@ class Subject(NamedTuple):
     rng: "Generator"
 
 
-def _proof(found: "Audit", subject: "Subject", asked: Asked, test: bool) -> "Proof | None":
+def _proof(found: "Audit", subject: "AuditSubject", asked: ProofRequest, test: bool) -> "Proof | None":
     """Of the radii that were certified of the network itself."""
     import torch
 
-    from brittle.auditing.sample import audited
+    from brittle.auditing.pieces import audited
 
     weak, part = found.vulnerability, audited(subject.data, test)
     if asked.path is None or weak.certified is None:
@@ -223,24 +223,24 @@ def _remedies(words: list[str] | None) -> "tuple[Remedy, ...] | None":
     return None if not words else () if words == ["none"] else tuple(REMEDIES.chosen(word, {}) for word in words)
 
 
-def _subjects(models: "tuple[NetworkFile | None, ...]", data: DataFile | None, seed: int) -> "Iterator[Subject]":
+def _subjects(models: "tuple[NetworkFile | None, ...]", data: DataFile | None, seed: int) -> "Iterator[AuditSubject]":
     """The networks in their order, each with a generator of its own; the embedded one where none is named."""
     given = [model for model in models if model is not None]
     if not given or data is None:
         rng = generator(seed)
-        yield Subject(*embedded(rng), "a network trained on the digits 3 and 8", rng)
+        yield AuditSubject(*embedded(rng), "a network trained on the digits 3 and 8", rng)
     else:
         for model in given:
-            yield Subject(*loaded(model, data), model.name, generator(seed))
+            yield AuditSubject(*loaded(model, data), model.name, generator(seed))
 
 
 def embedded(rng: "Generator") -> "tuple[Network, Data]":
     """The default subject: a two-layer network trained on scikit-learn's digits 3 and 8."""
-    from brittle.networks import PyTorch
-    from brittle.settings import Digits
+    from brittle.data import Digits
+    from brittle.networks import TorchLinearInit
     from brittle.training import Flow, Logistic, LogLoss, Time
 
     data = Digits(classes=(3, 8)).sample(rng=rng, test=HELD_OUT)
-    start = PyTorch().draw(data.columns, 200, rng)
+    start = TorchLinearInit().draw(data.columns, 200, rng)
     training = Flow(loss=Logistic(), until=(LogLoss(-6), Time(20))).train(start, data)
     return training.network, data

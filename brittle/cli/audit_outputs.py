@@ -20,7 +20,7 @@ JUDGED = ("certified", "attacked")
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class AuditOutcome:
     """The `audits` in their order, with the `names` of what they are about; the last one is the one to judge.
 
     `earlier` is the name and the JSON of an audit that it is compared with, None where the first of two is or none.
@@ -72,7 +72,7 @@ class Outcome:
         if path is None:
             return
         from brittle.report import audit_page
-        from brittle.report.origin import Origin
+        from brittle.report.words import Origin
 
         files = {"network": self.network, "data": self.data} if self.network else {}
         origin, found = Origin(self.command, self.seed, **files), self.found
@@ -90,7 +90,7 @@ class Outcome:
     def write_summary(self, path: Path | None, failure: str | None) -> None:
         if path is None:
             return
-        from brittle.report.summary import write_summary
+        from brittle.report.words import write_summary
 
         write_summary(path, self.found, self.title, failure, self.change)
         say(f"wrote {path}")

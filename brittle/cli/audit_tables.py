@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from rich.console import Group
 
-    from brittle.auditing import Audit, Treatment
+    from brittle.auditing import Audit, RemedyResult
     from brittle.auditing.change import Change
-    from brittle.auditing.proofs import Certified
+    from brittle.auditing.proofs import CertifiedExamples
     from brittle.auditing.vulnerability import Radii
 
 
@@ -60,7 +60,7 @@ def change_parts(change: "Change", before: str, after: str) -> list[Any]:
     return [rows_table(["measure", before, after], rows), *([change.sentence] if change.sentence else [])]
 
 
-def _interval(radii: "Radii | Certified") -> str:
+def _interval(radii: "Radii | CertifiedExamples") -> str:
     return " to ".join(map(short, radii.interval))
 
 
@@ -80,13 +80,13 @@ def _treatments(found: "Audit") -> list[Any]:
     return parts + [f"{each.name} was not applied: {each.reason}" for each in found.remedies if not each.applied]
 
 
-def _proved(treatment: "Treatment") -> str:
+def _proved(treatment: "RemedyResult") -> str:
     if treatment.proved_before is None or treatment.proved_after is None:
         return "-"
     fewer = f" (of {treatment.proved_examples})" if treatment.fewer_proved else ""
     return f"{treatment.proved_before:.3g} → {treatment.proved_after:.3g}{fewer}"
 
 
-def _expected(treatment: "Treatment") -> str:
+def _expected(treatment: "RemedyResult") -> str:
     said = treatment.forecast
     return "-" if said is None else f"{said.low:.2f} to {said.high:.2f}"

@@ -11,18 +11,18 @@ from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
-from brittle.cli.proofs import Asked, ProofFile
-from brittle.common.ending import Ending
+from brittle.cli.proofs import ProofFile, ProofRequest
+from brittle.common.ending import Status
 from brittle.common.errors import require, require_count
 
 if TYPE_CHECKING:
-    from brittle.certificates import Bounds, Certificate
-    from brittle.settings import Data
+    from brittle.certificates import Certificate, RadiusBounds
+    from brittle.data import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 METHODS = Family("method", "certificates", "Certificate", default="dual")
-ENDINGS = (Ending.ERROR, Ending.EXACT, Ending.CAPPED, Ending.OPEN)
+ENDINGS = (Status.ERROR, Status.EXACT, Status.CAPPED, Status.OPEN)
 
 
 @app.command(cls=PartsCommand, help="Prove how far every example is from flipping.")
@@ -64,13 +64,13 @@ def certify(
             if crew is None:
                 found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
             else:
-                from brittle.experiments.chunks import certified
+                from brittle.experiments.pieces import certified
 
                 flips = proof is not None  # where to look for the proof
                 found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, flips=flips, watch=watch)
         for reason, count in Counter(filter(None, found.reason)).items():
             say(f"nothing is proved of {count} examples: {reason}")
-        asked = Asked(proof, network_file.path, None if test else data_file.path, crew)
+        asked = ProofRequest(proof, network_file.path, None if test else data_file.path, crew)
         boxed = bounds if isinstance(method, Dual) and method.boxed else None
         seconds = getattr(method, "seconds", 60.0)
         summary = _summary(found)
@@ -82,9 +82,9 @@ def certify(
         )
 
 
-def _draw(found: "Bounds", plot: Path | None) -> None:
+def _draw(found: "RadiusBounds", plot: Path | None) -> None:
     if plot is not None:
-        from brittle.report.sandwich import draw_sandwich
+        from brittle.report.plot.movement import draw_sandwich
 
         draw_sandwich(found, plot)
         say(f"wrote {plot}")
@@ -99,7 +99,7 @@ def _first(data: "Data", count: int | None) -> "Data":
     return data.training.take(torch.arange(min(count, len(data))))
 
 
-def _summary(found: "Bounds") -> dict[str, Any]:
+def _summary(found: "RadiusBounds") -> dict[str, Any]:
     counts = Counter(found.status)
     known = len(found.ratio) > 0
     return {

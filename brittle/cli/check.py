@@ -145,7 +145,7 @@ def check(
             elif solve_for is not None:
                 holds = checking.check_solved(theorem, solve_for, json_file)
             else:
-                given = None if data is None else checking.Given(data, net, start, known)
+                given = None if data is None else checking.UserInstance(data, net, start, known)
                 holds = checking.check_once(theorem, given, trials, beyond, seed, json_file)
     if not holds:
         raise typer.Exit(1)

@@ -16,16 +16,26 @@ from brittle.cli.theorem_fields import axes, configured, facts
 from brittle.common.errors import require
 from brittle.common.progress import Progress
 from brittle.common.result import short
+from brittle.data import Data
 from brittle.networks import Network, as_two_layer
-from brittle.settings import Data
-from brittle.theorems import THEOREMS, Outcome, Theorem, Trials, Verdict, check_data, check_default, check_many, find
+from brittle.theorems import (
+    THEOREMS,
+    CheckOutcome,
+    CheckResult,
+    Theorem,
+    Trials,
+    check_data,
+    check_default,
+    check_many,
+    find,
+)
 from brittle.theorems import check as check_given
-from brittle.theorems.instance import Told
+from brittle.theorems.instance import KnownFacts
 from brittle.theorems.registry import made
 
 
 @dataclass(frozen=True)
-class Given:
+class UserInstance:
     """Data of the user's own, perhaps with a network, where its training began, and what is known of that."""
 
     data: DataFile
@@ -54,7 +64,7 @@ def check_solved(theorem: Theorem, unknown: str, json_file: str | None) -> bool:
 
 
 def check_once(
-    theorem: Theorem, given: Given | None, trials: int | None, beyond: bool, seed: int, json_file: str | None
+    theorem: Theorem, given: UserInstance | None, trials: int | None, beyond: bool, seed: int, json_file: str | None
 ) -> bool:
     """On the user's own, or on its default instance and perhaps many draws of it."""
     beyond = beyond or json_file is not None
@@ -65,7 +75,7 @@ def check_once(
             verdict = check_default(theorem, generator(seed), beyond=beyond)
     counted = _over_draws(theorem, trials, seed) if trials else None
     emit(_content(theorem, verdict, counted), json_file, verdict_table(verdict, counted))
-    return (counted or verdict).verdict is not Outcome.VIOLATED
+    return (counted or verdict).verdict is not CheckOutcome.VIOLATED
 
 
 def _over_draws(theorem: Theorem, trials: int, seed: int) -> Trials:
@@ -73,7 +83,7 @@ def _over_draws(theorem: Theorem, trials: int, seed: int) -> Trials:
         return check_many(theorem, trials, generator(seed), watch)
 
 
-def _network(given: Given, data: Data) -> Network | None:
+def _network(given: UserInstance, data: Data) -> Network | None:
     """With its start, where that is in a file of its own."""
     net, start = given.net, given.start
     if net is None:
@@ -89,10 +99,10 @@ def _network(given: Given, data: Data) -> Network | None:
     return replace(network, start=replace(begun, start=None))
 
 
-def _on_files(theorem: Theorem, given: Given, beyond: bool) -> Verdict:
+def _on_files(theorem: Theorem, given: UserInstance, beyond: bool) -> CheckResult:
     numbers, examples = facts(given.facts), given.data.load()
     network = _network(given, examples)
-    told = Told(numbers) if numbers else None
+    told = KnownFacts(numbers) if numbers else None
     if network is None:
         verdict = check_data(theorem, examples, told, beyond=beyond)
     else:
@@ -103,7 +113,7 @@ def _on_files(theorem: Theorem, given: Given, beyond: bool) -> Verdict:
     return verdict
 
 
-def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) -> dict[str, Any]:
+def _content(theorem: Theorem, verdict: CheckResult, counted: Trials | None = None) -> dict[str, Any]:
     known = {"flaw": theorem.flaw, "repaired": theorem.repaired}
     if counted is None:
         return verdict.to_json() | known | {"trials": None}
@@ -111,7 +121,7 @@ def _content(theorem: Theorem, verdict: Verdict, counted: Trials | None = None) 
     return verdict.to_json() | judged | known | {"trials": counted.to_json()}
 
 
-def verdict_table(verdict: Verdict, counted: Trials | None = None) -> Table:
+def verdict_table(verdict: CheckResult, counted: Trials | None = None) -> Table:
     rows: list[list[Any]] = []
     kinds = (("hypothesis", verdict.hypotheses), ("promise", verdict.bound), ("outside", verdict.beyond))
     for kind, comparisons in kinds:
@@ -152,19 +162,19 @@ def check_all(seed: int, json_file: str | None) -> bool:
         json_file,
         Group(_all_table(standing), _flawed_table(flawed)),
     )
-    return not any(each.verdict is Outcome.VIOLATED for each in standing)
+    return not any(each.verdict is CheckOutcome.VIOLATED for each in standing)
 
 
-def _counts(verdicts: list[Verdict]) -> dict[str, int]:
-    return {outcome.value: sum(each.verdict is outcome for each in verdicts) for outcome in Outcome}
+def _counts(verdicts: list[CheckResult]) -> dict[str, int]:
+    return {outcome.value: sum(each.verdict is outcome for each in verdicts) for outcome in CheckOutcome}
 
 
-def _all_table(verdicts: list[Verdict]) -> Table:
+def _all_table(verdicts: list[CheckResult]) -> Table:
     rows = [[each.id, each.verdict.value, _headline(each), f"{each.seconds:.2f} s", each.claim] for each in verdicts]
     return _uncut(rows_table(["id", "verdict", "measured and promised", "time", "claim"], rows))
 
 
-def _flawed_table(verdicts: list[Verdict]) -> Table:
+def _flawed_table(verdicts: list[CheckResult]) -> Table:
     """Statements that are known to be false, or to say nothing, as they are printed."""
     theorems = [THEOREMS[each.id] for each in verdicts]
     rows = [
@@ -181,7 +191,7 @@ def _uncut(table: Table) -> Table:
     return table
 
 
-def _headline(verdict: Verdict) -> str:
+def _headline(verdict: CheckResult) -> str:
     """What decides: an exponent, a hypothesis that fails, a broken promise, or the first promise."""
     if verdict.scaling:
         each = verdict.scaling[0]

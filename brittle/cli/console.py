@@ -16,10 +16,9 @@ from rich.segment import Segment
 from rich.table import Table
 
 from brittle.common import progress
-from brittle.common.errors import InputError, one_line, printable
+from brittle.common.errors import LOGGER, InputError, one_line, printable
 from brittle.common.files import write_json
-from brittle.common.notes import LOGGER
-from brittle.common.plugins import told
+from brittle.common.parts import told
 from brittle.common.result import jsonable, short
 
 LONGEST_WORD = 200  # characters of a value or a path that an error shows whole

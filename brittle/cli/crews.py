@@ -13,7 +13,7 @@ from brittle.common import interrupts
 from brittle.common.errors import require
 
 if TYPE_CHECKING:
-    from brittle.experiments.pieces import Crew
+    from brittle.experiments.pieces import Executor
 
 
 def _engine(context: typer.Context, option: typer.CallbackParam, value: str) -> str:
@@ -41,15 +41,15 @@ Jobs = Annotated[
 
 
 @contextmanager
-def crew_for(keep: Path | None, engine_name: str, jobs: int) -> "Iterator[Crew | None]":
+def crew_for(keep: Path | None, engine_name: str, jobs: int) -> "Iterator[Executor | None]":
     """None where all is to be done here and at once."""
     if keep is None and (jobs, engine_name) == (1, "local"):
         yield None
         return
-    from brittle.experiments.pieces import Crew
-    from brittle.experiments.sweep import engine
+    from brittle.experiments.engines import engine
+    from brittle.experiments.pieces import Executor
 
-    crew = Crew(engine(engine_name, jobs, tell=say), keep)
+    crew = Executor(engine(engine_name, jobs, tell=say), keep)
     if keep is None:
         yield crew
         return

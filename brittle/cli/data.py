@@ -14,7 +14,7 @@ from brittle.cli.sections import WholeSentences
 from brittle.common.errors import required
 
 if TYPE_CHECKING:
-    from brittle.settings import Data, Summary
+    from brittle.data import Data, Summary
 
 app = typer.Typer(
     cls=WholeSentences,
@@ -32,7 +32,7 @@ def sample_command(
 ) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
     sampling = required(sampling, "--setting is missing: say where the data come from")
-    from brittle.settings import summary
+    from brittle.data import summary
 
     name = called(sampling.setting)
     with watching(name):
@@ -41,7 +41,7 @@ def sample_command(
 
 
 def _save(data: "Data", out: Path | None) -> None:
-    from brittle.settings import save_data
+    from brittle.data import save_data
 
     if out is not None:
         save_data(data, out)
@@ -54,7 +54,7 @@ def show_command(
 ) -> None:
     """Say what a data file holds: shapes, labels, norms, and the truth that it carries."""
     DataFile(file).refuse()
-    from brittle.settings import summary
+    from brittle.data import summary
 
     _emit_summary(summary(DataFile(file).load()), json_file, file=str(file))
 
@@ -62,8 +62,8 @@ def show_command(
 @app.command("list")
 def list_command(json_file: JsonFile = None) -> None:
     """Say which real data sets are there, where, and whether their files are the original ones."""
-    from brittle.settings import data_folder, holding
-    from brittle.settings.sources import SOURCES
+    from brittle.data import data_folder, holding
+    from brittle.data.sources import SOURCES
 
     holdings = [holding(name) for name in SOURCES]
     rows = [["digits", "complete", "comes with scikit-learn"]]
@@ -78,7 +78,7 @@ def fetch_command(
     json_file: JsonFile = None,
 ) -> None:
     """Download a data set into the data folder and check the SHA-256 of every file."""
-    from brittle.settings import fetch
+    from brittle.data import fetch
 
     with watching(name) as watch:
         held = fetch(name, watch)

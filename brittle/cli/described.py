@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STORED = Path(__file__).with_name("parts.json")
 STORED_THEOREMS = Path(__file__).with_name("theorems.json")
-ROOMS = ("settings", "networks", "attacks", "training", "certificates", "auditing")
+ROOMS = ("data", "networks", "attacks", "training", "certificates", "auditing")
 KINDS: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "Path": Path, "list[str]": list[str]}
 
 Described = dict[str, dict[str, Parameter]]  # the options of every part by name

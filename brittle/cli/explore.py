@@ -16,14 +16,14 @@ from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require
 
 if TYPE_CHECKING:
-    from brittle.explorer import Subject
+    from brittle.explorer import ExplorerSubject
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 NEEDED = ("starlette", "uvicorn")
 EMBEDDED = """\
 rng = torch.Generator().manual_seed({seed})
-data = bt.settings.Digits(classes=(3, 8)).sample(rng=rng, test=100)
-network = bt.networks.PyTorch().draw(data.columns, 200, rng)
+data = bt.data.Digits(classes=(3, 8)).sample(rng=rng, test=100)
+network = bt.networks.TorchLinearInit().draw(data.columns, 200, rng)
 flow = bt.training.Flow(loss=bt.training.Logistic(), until=bt.training.LogLoss(-6))
 network = flow.train(network, data).network"""
 
@@ -77,22 +77,22 @@ def _shown(address: str) -> bool:
         return False
 
 
-def _subject(model: NetworkFile | None, data: DataFile | None, test: bool, seed: int) -> "Subject":
-    from brittle.explorer import Subject, Walk, own_points
+def _subject(model: NetworkFile | None, data: DataFile | None, test: bool, seed: int) -> "ExplorerSubject":
+    from brittle.explorer import ExplorerSubject, NetworkWalk, own_points
 
     if model is not None and data is not None:
         network, examples = loaded(model, data)
         examples = examples.test if test else examples
-        return Subject(Walk(network, examples, model.name, _source(model, data, test)))
+        return ExplorerSubject(NetworkWalk(network, examples, model.name, _source(model, data, test)))
     own = None if data is None else own_points(data.load(), data.path)
     network, digits = embedded(generator(seed))
     named = replace(digits, truth=replace(digits.truth, names=("3", "8")))
-    return Subject(Walk(network, named, "The digits 3 and 8", EMBEDDED.format(seed=seed)), own)
+    return ExplorerSubject(NetworkWalk(network, named, "The digits 3 and 8", EMBEDDED.format(seed=seed)), own)
 
 
 def _source(model: NetworkFile, data: DataFile, test: bool) -> str:
     """The Python lines that load both."""
-    lines = [f"data = bt.settings.load_data({str(data.path)!r})"]
+    lines = [f"data = bt.data.load_data({str(data.path)!r})"]
     foreign = "" if model.architecture is None else f"  # with a module of {model.architecture}"
     given = {"activation": model.activation, "output": model.output}
     options = "".join(f", {name}={value!r}" for name, value in given.items() if value is not None)

@@ -23,8 +23,7 @@ def figures_command(
 ) -> None:
     """List the papers' figures, and how long each preset would take on this machine."""
     from brittle.experiments.base import PRESETS
-    from brittle.experiments.machine import slowness
-    from brittle.experiments.run import EXPERIMENTS
+    from brittle.experiments.run import EXPERIMENTS, slowness
 
     with watching("how fast this machine is"):
         factor = slowness()
@@ -36,10 +35,10 @@ def figures_command(
 def _estimate(figure: "Experiment", factor: float, jobs: int) -> dict[str, Any]:
     """Wall-clock seconds: the sum over the jobs, or the longest cell."""
     from brittle.experiments.base import PRESETS
-    from brittle.experiments.run import Plan
+    from brittle.experiments.run import FigurePlan
 
     found: dict[str, Any] = {"id": figure.id, "title": figure.title}
     for preset in PRESETS:
-        costs = Plan((figure,), preset).costs.values()
+        costs = FigurePlan((figure,), preset).costs.values()
         found[preset] = {"cells": len(costs), "seconds": factor * max(sum(costs) / jobs, max(costs))}
     return found

@@ -10,13 +10,12 @@ from brittle.cli.console import deliver, emit, fields_table, rows_table, say, wa
 from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
 from brittle.cli.parts import Family, PartsCommand, called, with_part
-from brittle.common.errors import require, required
-from brittle.common.paths import WRITTEN
+from brittle.common.errors import WRITTEN, require, required
 
 if TYPE_CHECKING:
-    from brittle.auditing import Remedy, Treatment
+    from brittle.auditing import Remedy, RemedyResult
     from brittle.networks import Network
-    from brittle.networks.given_back import Form
+    from brittle.networks.given_back import StateDictForm
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 REMEDIES = Family("remedy", "auditing", "Remedy")
@@ -58,7 +57,7 @@ def run(
     deliver(lambda: _save(hardened, form, out), lambda: emit(treatment.to_json(), json, _table(treatment)))
 
 
-def _table(treatment: "Treatment") -> Group:
+def _table(treatment: "RemedyResult") -> Group:
     """Before and after, and the points of the curve that can be chosen from."""
     content = treatment.to_json()
     forecast, curve = content.pop("forecast"), content.pop("curve")
@@ -72,7 +71,7 @@ def _table(treatment: "Treatment") -> Group:
     return Group(*parts)
 
 
-def _save(network: "Network", form: "Form | None", out: Path) -> None:
+def _save(network: "Network", form: "StateDictForm | None", out: Path) -> None:
     """In the form in which it came, where that was a module's state."""
     from brittle.networks import save_network
 

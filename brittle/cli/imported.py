@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.errors import InputError, require
-from brittle.common.plugins import told
+from brittle.common.parts import told
 
 
 def imported(flag: str, text: str) -> Any:

@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.margins import Search, largest_margin, share_of_largest
+from brittle.cli.margins import LargestMarginRequest, largest_margin, share_of_largest
 from brittle.cli.models import DataOption, NetworkFile, NetworkOut, loaded, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write
 from brittle.cli.sections import SectionedCommand
-from brittle.common.errors import require, required
-from brittle.common.paths import NETWORKS, PROGRAMS
+from brittle.common.errors import NETWORKS, PROGRAMS, require, required
 
 if TYPE_CHECKING:
-    from brittle.margin import DeepKKTResidual, KKTResidual
+    from brittle.data import Data
+    from brittle.kkt import DeepKKTResidual, KKTResidual
     from brittle.networks import Layered
-    from brittle.settings import Data
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 HIDDEN = ("multipliers", "on_margin", "kinks", "slopes", "pairs")  # too long for a table
@@ -89,10 +88,10 @@ def kkt(
     )
     require(not (largest and solve_for), "--solve and --largest are both given; name one")
     if largest:
-        search = Search(not without_biases, gap, seconds, seed, out, proof, resume)
+        search = LargestMarginRequest(not without_biases, gap, seconds, seed, out, proof, resume)
         largest_margin(network_file, data_file, search, json_file)
         return
-    from brittle.margin import solve
+    from brittle.kkt import solve
     from brittle.networks import as_layered, as_two_layer
 
     network_file = required(network_file, "no network is given; only --largest needs none")
@@ -140,7 +139,7 @@ def _residual(
     network: "Layered", data: "Data", biases: bool, kinks: float, margins: float
 ) -> "KKTResidual | DeepKKTResidual":
     """With two layers and one output the slopes at kinks are the best of all; beyond, the best that were found."""
-    from brittle.margin import deep_residual, residual
+    from brittle.kkt import deep_residual, residual
     from brittle.networks import as_two_layer
 
     if network.depth == 2 and network.classes == 1:

@@ -9,15 +9,15 @@ from brittle.cli.models import DataFile, NetworkFile, loaded
 from brittle.common.interrupts import keeping
 
 if TYPE_CHECKING:
-    from brittle.margin import LargestMargin
+    from brittle.data import Data
+    from brittle.kkt import LargestMargin
     from brittle.networks import Network
-    from brittle.settings import Data
 
 AFFORDABLE = 1000  # examples for which a network's share of the largest margin is found unasked
 
 
 @dataclass(frozen=True)
-class Search:
+class LargestMarginRequest:
     """What --largest was asked for."""
 
     biases: bool
@@ -30,10 +30,10 @@ class Search:
 
 
 def largest_margin(
-    network_file: NetworkFile | None, data_file: DataFile, search: Search, json_file: str | None
+    network_file: NetworkFile | None, data_file: DataFile, search: LargestMarginRequest, json_file: str | None
 ) -> None:
     """The largest margin from a network's patterns, from an earlier proof or from nothing."""
-    from brittle.margin import MarginProof, largest
+    from brittle.kkt import MarginProof, largest
     from brittle.networks import as_two_layer
 
     network, data = _given(network_file, data_file)
@@ -81,7 +81,7 @@ def _given(network_file: NetworkFile | None, data_file: DataFile) -> "tuple[Netw
     return loaded(network_file, data_file) if network_file is not None else (None, data_file.load().labelled_for(1))
 
 
-def _save(found: "LargestMargin", search: Search, data: "Data", data_path: Path) -> None:
+def _save(found: "LargestMargin", search: LargestMarginRequest, data: "Data", data_path: Path) -> None:
     from brittle.networks import save_network
 
     if search.out is not None:
@@ -95,7 +95,7 @@ def _save(found: "LargestMargin", search: Search, data: "Data", data_path: Path)
 
 def _data_beside(theirs: bytes, data: "Data", proof: Path, given: Path) -> list[Path]:
     """What `margincheck` reads in the place of a file that it cannot read, or whose labels have other names."""
-    from brittle.settings import save_data
+    from brittle.data import save_data
     from margincheck.proof import read_data
     from proofcheck.balls import Refused
     from proofcheck.proof import digest
@@ -112,7 +112,7 @@ def _data_beside(theirs: bytes, data: "Data", proof: Path, given: Path) -> list[
 
 def share_of_largest(network: Any, data: "Data", biases: bool) -> dict[str, Any]:
     """What share of the largest margin a two-layer network has, where that takes a moment only."""
-    from brittle.margin import gap
+    from brittle.kkt import gap
     from brittle.networks import as_two_layer
 
     if network.depth != 2 or network.classes != 1 or len(data) > AFFORDABLE:

@@ -10,14 +10,23 @@ from brittle.cli.console import say
 from brittle.cli.imported import imported
 from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
-from brittle.common.errors import InputError, require
-from brittle.common.paths import DATA, KINDS_OF_DATA, NETWORKS, PROGRAMS, WRITTEN, existing, suffix_of
+from brittle.common.errors import (
+    DATA,
+    KINDS_OF_DATA,
+    NETWORKS,
+    PROGRAMS,
+    WRITTEN,
+    InputError,
+    existing,
+    require,
+    suffix_of,
+)
 
 if TYPE_CHECKING:
     from torch import nn
 
+    from brittle.data import Data
     from brittle.networks import Network
-    from brittle.settings import Data
 
 FOREIGN = "What a network's file does not say"  # a section of the help
 NetworkOut = Annotated[
@@ -126,7 +135,7 @@ class DataFile:
             require(suffix in DATA, f"{self.path}: the suffix is {suffix!r}; {KINDS_OF_DATA} are read")
 
     def load(self) -> "Data":
-        from brittle.settings import load_data
+        from brittle.data import load_data
 
         return load_data(self.path)
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brittle.common.errors import require
+from brittle.common.errors import require, resolved, suffix_of
 from brittle.common.files import require_folder, require_writable
-from brittle.common.paths import resolved, suffix_of
 
 if TYPE_CHECKING:
     from torch import Generator

@@ -13,7 +13,7 @@ from brittle.cli.imported import imported
 from brittle.cli.options import suggesting
 from brittle.cli.sections import SectionedCommand
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
-from brittle.common import plugins
+from brittle.common import parts as plugins
 from brittle.common.errors import require
 from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters, refuse
 

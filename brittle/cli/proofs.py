@@ -11,10 +11,10 @@ from brittle.cli.options import RESULTS, file_to_write
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from brittle.experiments import Crew
+    from brittle.data import Data
+    from brittle.experiments import Executor
     from brittle.networks import Network
     from brittle.proving import Proof
-    from brittle.settings import Data
 
 ProofFile = Annotated[
     Path | None,
@@ -28,7 +28,7 @@ ProofFile = Annotated[
 ]
 
 
-class Asked(NamedTuple):
+class ProofRequest(NamedTuple):
     """Where the proof is to be written, and the files that it is about; None: there are none.
 
     The `crew` looks for it in chunks, which it keeps; None: all is done here and at once.
@@ -37,7 +37,7 @@ class Asked(NamedTuple):
     path: Path | None
     network: Path | None = None
     data: Path | None = None
-    crew: "Crew | None" = None
+    crew: "Executor | None" = None
 
     def proof(
         self,
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
             if self.crew is None:
                 found = prove(network, data, lower, flips, box=box, seconds=seconds, watch=watch)
             else:
-                from brittle.experiments.chunks import proved
+                from brittle.experiments.pieces import proved
 
                 found = proved(network, data, lower, flips, self.crew, box=box, seconds=seconds, watch=watch)
         say(str(found))

@@ -60,12 +60,11 @@ def reproduce_command(
 ) -> None:
     """Run what is not in DIR yet, judge the claims, and write PNG, SVG, CSV, JSON and HTML. Stop and go on at will."""
     chosen = _selection(only or [])
-    from brittle.experiments.machine import slowness
-    from brittle.experiments.run import Plan, cells_folder, find
-    from brittle.experiments.sweep import engine
+    from brittle.experiments.engines import engine
+    from brittle.experiments.run import FigurePlan, cells_folder, find, slowness
     from brittle.report.figures import write_figure
 
-    plan = Plan(tuple(find(figure)), preset, chosen, seed)
+    plan = FigurePlan(tuple(find(figure)), preset, chosen, seed)
     place = engine(engine_name, jobs, patience, say)
     say(f"{len(plan.costs)} cells, about {duration(slowness() * plan.cost(out) / jobs)} to go")
     results: list[FigureResult] = []
@@ -106,16 +105,18 @@ def _value(text: str) -> Any:
 
 
 def _write_page(path: Path, folder: Path) -> None:
-    from brittle.report.figure_page import contents, reproduction
+    from brittle.report.figures import contents, reproduction
 
     with replacing(path) as stream:
         stream.write(reproduction(contents(folder)).encode())
 
 
 def _claims(results: "list[FigureResult]") -> Any:
-    from brittle.report.figure_page import VERDICTS
+    from brittle.report.figures import CLAIM_WORDS
 
-    rows = [[each.id, claim.text, claim.measured, VERDICTS[claim.holds]] for each in results for claim in each.claims]
+    rows = [
+        [each.id, claim.text, claim.measured, CLAIM_WORDS[claim.holds]] for each in results for claim in each.claims
+    ]
     return rows_table(["figure", "claim", "measured", "verdict"], rows)
 
 

@@ -11,9 +11,9 @@ from brittle.common.parts import Given, built, flag_of, option, parameters
 if TYPE_CHECKING:
     from torch import Generator
 
-    from brittle.settings import Data, Setting
+    from brittle.data import Data, Setting
 
-SETTINGS = Family("setting", "settings", "Setting")
+SETTINGS = Family("setting", "data", "Setting")
 
 
 def _count_or_all(text: str, given: Given) -> int | None:
@@ -26,7 +26,7 @@ def _count_or_all(text: str, given: Given) -> int | None:
 
 
 @dataclass(frozen=True)
-class Treatment:
+class SampleOptions:
     """What is taken from a setting, and what is done to it."""
 
     examples: int | None = field(default=None, metadata=option("How many to train on; all where the set has an end."))
@@ -52,10 +52,10 @@ class Sampling:
     """A setting and what is taken from it."""
 
     setting: "Setting"
-    treatment: Treatment = field(default_factory=Treatment)
+    treatment: SampleOptions = field(default_factory=SampleOptions)
 
     def draw(self, rng: "Generator") -> "Data":
-        from brittle.settings import downsample, principal, unit_norm
+        from brittle.data import downsample, principal, unit_norm
 
         way = self.treatment
         data = self.setting.sample(way.examples, rng, test=way.test, in_span=way.in_span)
@@ -70,13 +70,13 @@ def with_sampling(command: Command) -> Command:
     """Gives a command all these options; in their place it receives `sampling`, a `Sampling` or None."""
     own = own_parameters(command)
     own.pop("sampling")
-    options = options_of({"": parameters(Treatment)}, "What is taken from --setting")
+    options = options_of({"": parameters(SampleOptions)}, "What is taken from --setting")
     offered = {name: parameter(name, kind) for name, kind in {"setting": str, **options}.items()}
 
     def arguments(values: Values) -> Values:
         setting, given = values.pop("setting"), taken(values, options)
         require(setting is not None or not given, f"{', '.join(map(flag_of, given))} needs {SETTINGS.flag}")
-        treatment = built(Treatment, given, "a sample")
+        treatment = built(SampleOptions, given, "a sample")
         return {**values, "sampling": None if setting is None else Sampling(setting, treatment)}
 
     return with_part(SETTINGS)(offering(command, {**offered, **own}, arguments))

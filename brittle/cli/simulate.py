@@ -36,7 +36,7 @@ def simulate(
     random means. Exit code 1 if the claim does not hold although its hypotheses do.
     """
     from brittle.cli.checking import verdict_table
-    from brittle.theorems import Outcome
+    from brittle.theorems import CheckOutcome
     from brittle.theorems.simulate import Request
     from brittle.theorems.simulate import simulate as run
 
@@ -49,5 +49,5 @@ def simulate(
             f"{result.examples} examples in R^{result.dim}, {result.columns} numbers each; "
             f"KKT point in {result.seconds_to_solve:.2g} s, {result.seconds:.2g} s in all"
         )
-    if result.verdict.verdict is Outcome.VIOLATED:
+    if result.verdict.verdict is CheckOutcome.VIOLATED:
         raise typer.Exit(1)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from brittle.cli.console import deliver, emit, rows_table, say, watching
 from brittle.cli.options import generator
 from brittle.common.errors import require
-from brittle.report.sweeps import headings, summary, write_csv, write_latex
+from brittle.report.theorem_index import headings, summary, write_csv, write_latex
 from brittle.theorems import Theorem
-from brittle.theorems.sweeps import Case, combinations, sweep, violated
+from brittle.theorems.trials import SweepCase, combinations, sweep, violated
 
 
 class Files(NamedTuple):
@@ -36,7 +36,7 @@ def check_each(theorem: Theorem, axes: Mapping[str, Sequence[Any]], seed: int, f
     return violated(cases)
 
 
-def _write(write: Callable[[Path, Sequence[Case]], None], file: Path | None, cases: Sequence[Case]) -> None:
+def _write(write: Callable[[Path, Sequence[SweepCase]], None], file: Path | None, cases: Sequence[SweepCase]) -> None:
     if file is not None:
         write(file, cases)
         say(f"wrote {file}")

@@ -8,7 +8,7 @@ import typer
 from brittle.cli.console import complain, emit, rows_table, say
 from brittle.cli.described import stored_theorems, theorem_row
 from brittle.cli.options import JsonFile, file_to_write
-from brittle.common import plugins
+from brittle.common import parts
 from brittle.common.errors import InputError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -52,7 +52,7 @@ def theorems(
 def _installed(own: set[str]) -> list[dict[str, Any]]:
     """Those of other packages; one that is broken is told of and left out."""
     found = []
-    for identity in plugins.offered(plugins.THEOREMS):
+    for identity in parts.offered(parts.THEOREMS):
         if identity in own:
             continue
         try:

@@ -11,19 +11,19 @@ from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write, generato
 from brittle.cli.parts import Family, PartsCommand, called, with_part
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common import interrupts
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require
 
 if TYPE_CHECKING:
     from torch import Generator
 
+    from brittle.data import Data
     from brittle.networks import Initialisation, Network
-    from brittle.settings import Data
-    from brittle.training import Regime, Training
+    from brittle.training import Trainer, TrainingResult
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
-REGIMES = Family("regime", "training", "Regime", default="flow")
+REGIMES = Family("regime", "training", "Trainer", default="flow")
 STARTS = Family("initialisation", "networks", "Initialisation", default="pytorch", short="init")
 INTERRUPTED = {"interrupt": 130, "termination": 143}
 
@@ -36,7 +36,7 @@ INTERRUPTED = {"interrupt": 130, "termination": 143}
 def train(
     sampling: Sampling | None,
     init: "Initialisation",
-    regime: "Regime",
+    regime: "Trainer",
     data_file: Annotated[
         DataFile | None, typer.Option("--data", metavar="FILE", help=f"Instead of a setting. {DATA_HELP}")
     ] = None,
@@ -76,9 +76,9 @@ def train(
 ) -> None:
     import torch
 
+    from brittle.data import save_data
     from brittle.networks.store import require_format
-    from brittle.settings import save_data
-    from brittle.training.checkpoint import require_place
+    from brittle.training.base import require_place
 
     place = checkpoint or (out.with_suffix(".checkpoint.npz") if out is not None else None)
     require(not resume or place is not None, "--resume needs --out or --checkpoint, to know where the run was left")
@@ -110,18 +110,20 @@ def _data(sampling: Sampling | None, file: DataFile | None, rng: "Generator") ->
 def _network(
     file: NetworkFile | None, width: str | None, start: "Initialisation", data: "Data", rng: "Generator"
 ) -> "Network":
-    from brittle.networks import PyTorch
+    from brittle.networks import TorchLinearInit
 
     if file is not None:
         require(width is None, "--width and --network exclude each other: the file has a width of its own")
-        require(start == PyTorch(), "--init with its options and --network exclude each other: the file has weights")
+        require(
+            start == TorchLinearInit(), "--init with its options and --network exclude each other: the file has weights"
+        )
         return file.load(data)
     widths = _widths(width)
     if len(widths) == 1 and data.binary:
         return start.draw(data.columns, widths[0], rng, ambient=data.dim)
-    deep = isinstance(start, PyTorch)
+    deep = isinstance(start, TorchLinearInit)
     require(deep, f"--init is {called(start)!r}; several hidden layers or classes begin as 'pytorch'")
-    assert isinstance(start, PyTorch)
+    assert isinstance(start, TorchLinearInit)
     outputs = 1 if data.binary else data.classes
     return start.draw_deep(data.columns, widths, rng, outputs=outputs, ambient=data.dim)
 
@@ -134,7 +136,7 @@ def _widths(text: str | None) -> list[int]:
 
 
 def _report(
-    result: "Training[Network]",
+    result: "TrainingResult[Network]",
     data: "Data",
     context: dict[str, Any],
     out: Path | None,
@@ -148,7 +150,7 @@ def _report(
     from brittle.networks import save_network
 
     kept = None if result.reached else _existing(place)
-    if result.status is not Ending.INTERRUPTED:
+    if result.status is not Status.INTERRUPTED:
         if out is not None:
             save_network(result.network, out)
             say(f"wrote {out}")
@@ -179,7 +181,7 @@ def _left(place: Path | None, before: tuple[int, int] | None = None) -> str:
     return f"the run so far is in {place}, and --resume goes on from it"
 
 
-def _test(result: "Training[Network]", data: "Data") -> dict[str, float]:
+def _test(result: "TrainingResult[Network]", data: "Data") -> dict[str, float]:
     if data.X_test is None or data.y_test is None:
         return {}
     return {"test_error": 1 - result.network.accuracy(data.X_test, data.y_test)}

@@ -15,7 +15,7 @@ from brittle.common.errors import InputError, require
 if TYPE_CHECKING:
     from brittle.attacks import Attack, AttackResult
     from brittle.certificates import Certificate
-    from brittle.truth import AttackScore, BoundScore, Problem, Recipe
+    from brittle.truth import AttackScore, BoundScore, ProblemRecipe, TruthProblem
 
 app = typer.Typer(
     cls=WholeSentences,
@@ -59,7 +59,7 @@ def make_command(
     _emit_problems(problems, folder, json_file)
 
 
-def _build(recipe: "Recipe", folder: Path) -> bool:
+def _build(recipe: "ProblemRecipe", folder: Path) -> bool:
     """Whether it could be built: real data may be absent."""
     from brittle.truth import made, save_problem
 
@@ -83,7 +83,7 @@ def _build(recipe: "Recipe", folder: Path) -> bool:
     return True
 
 
-def _save_onnx(problem: "Problem", folder: Path) -> None:
+def _save_onnx(problem: "TruthProblem", folder: Path) -> None:
     from brittle.networks import save_network
 
     save_network(problem.network, folder / problem.name / "network.onnx")
@@ -109,7 +109,7 @@ def list_command(
     emit(content, json_file, rows_table(["problem", "what it is", "instances", "gap", "needs"], rows))
 
 
-def _emit_problems(problems: "list[Problem]", folder: Path, json_file: str | None) -> None:
+def _emit_problems(problems: "list[TruthProblem]", folder: Path, json_file: str | None) -> None:
     total = sum(len(each.data) for each in problems)
     proved = sum(each.proved_to_gap for each in problems)
     rows = [
@@ -185,7 +185,7 @@ def score_command(
         raise typer.Exit(1)
 
 
-def _told(problems: "Iterable[Problem]", watch: Any) -> Any:
+def _told(problems: "Iterable[TruthProblem]", watch: Any) -> Any:
     from brittle.common.progress import Progress
 
     problems = list(problems)

@@ -3,7 +3,7 @@
 import enum
 
 
-class Ending(enum.StrEnum):
+class Status(enum.StrEnum):
     """A word, as tables and JSON show it, with one line of `advice` on what to do about it.
 
     It is a string as well: `training.status == "reached"`. Training ends as REACHED, BUDGET, STALLED, DIVERGED or
@@ -11,16 +11,16 @@ class Ending(enum.StrEnum):
     the search for the largest margin as REACHED, BUDGET or ROUNDING.
 
     Examples:
-        >>> from brittle.training import Ending
-        >>> Ending.STALLED.value
+        >>> from brittle.training import Status
+        >>> Status.STALLED.value
         'stalled'
-        >>> Ending.STALLED.advice
+        >>> Status.STALLED.advice
         'no step lowers the loss any more: ask for an earlier stop, or go on with gradient flow'
     """
 
     advice: str
 
-    def __new__(cls, word: str, advice: str) -> "Ending":
+    def __new__(cls, word: str, advice: str) -> "Status":
         """A string that carries its advice."""
         member = str.__new__(cls, word)
         member._value_ = word

@@ -1,6 +1,9 @@
 """The one error that a user can mend, and the short checks that raise it."""
 
+import errno
+import logging
 import math
+from pathlib import Path
 from typing import SupportsFloat, TypeVar
 
 LONGEST_START, LONGEST_END = 600, 300
@@ -13,7 +16,7 @@ class InputError(ValueError):
 
     Examples:
         >>> import brittle as bt
-        >>> bt.settings.Sphere(dim=-3)
+        >>> bt.data.Sphere(dim=-3)
         Traceback (most recent call last):
             ...
         brittle.common.errors.InputError: dim is -3; it must be a whole number of at least 1
@@ -93,3 +96,55 @@ def _is_finite(value: object) -> bool:
         return math.isfinite(value)
     except (TypeError, ValueError, OverflowError):  # an array of several numbers, or a number beyond the floats
         return False
+
+
+# What a user should know although nothing is wrong, one line each.
+#
+# The library does not print: the line goes to the logger `brittle`, which without further ado ends on standard error.
+
+
+LOGGER = logging.getLogger("brittle")
+
+
+def note(message: str) -> None:
+    LOGGER.warning(one_line(message))
+
+
+# Files that are there to be read, and the kinds that there are.
+
+
+NETWORKS = (".npz", ".pt", ".safetensors")
+PROGRAMS = (".onnx", ".pt2")
+WRITTEN = (*NETWORKS, *PROGRAMS)
+DATA = (".npz", ".pt", ".csv", ".parquet")
+SPELLINGS = {".pth": ".pt", ".ckpt": ".pt", ".tsv": ".csv"}  # other names for the same
+KINDS_OF_DATA = f"{', '.join(DATA)} and folders of pictures"
+
+
+def existing(path: str | Path) -> Path:
+    path = Path(path)
+    try:
+        found, regular = path.exists(), path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from None
+    require(found, f"{path}: no such file")
+    require(regular, f"{path}: is not a file")
+    return path
+
+
+def resolved(path: str | Path) -> Path:
+    """Return the absolute path behind symbolic links; links that lead back to themselves are refused."""
+    path = Path(path)
+    try:
+        path.stat()
+    except OSError as error:
+        require(error.errno != errno.ELOOP, f"{path}: is a symbolic link that leads to itself; name another place")
+    except ValueError as error:
+        raise InputError(f"{path}: is no path ({error})") from None
+    return path.resolve()
+
+
+def suffix_of(path: str | Path) -> str:
+    """What kind of file a name stands for."""
+    suffix = Path(path).suffix.lower()
+    return SPELLINGS.get(suffix, suffix)

@@ -3,9 +3,10 @@
 import json
 import math
 import os
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -13,11 +14,43 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from brittle.common import interrupts
-from brittle.common.archives import Archive, opened
 from brittle.common.errors import InputError, require
-from brittle.common.limits import LARGEST_BYTES
-from brittle.common.locks import lock, lock_kept, remove_unlocked
-from brittle.common.paths import existing as existing
+from brittle.common.errors import existing as existing
+from brittle.common.limits import LARGEST_BYTES, Archive, opened
+
+if sys.platform != "win32":
+    import fcntl
+
+
+def lock(handle: int) -> None:
+    """Where a file system knows no locks, what others do with the file is not our business either."""
+    if sys.platform != "win32":
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+@contextmanager
+def lock_kept(handle: int) -> Iterator[None]:
+    """Until the end of the block, even if the handle is closed in it."""
+    if sys.platform == "win32":
+        yield
+        return
+    twin = os.dup(handle)
+    try:
+        yield
+    finally:
+        os.close(twin)
+
+
+def remove_unlocked(path: Path) -> None:
+    """A lock that can be had means that kill -9 or a power failure ended the writer."""
+    with suppress(OSError), path.open("rb") as stream:
+        if sys.platform != "win32":
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+    if sys.platform == "win32":  # which removes no file that is open
+        with suppress(OSError):
+            path.unlink()
 
 
 @contextmanager

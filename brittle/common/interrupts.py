@@ -32,7 +32,7 @@ class Interrupted(BaseException):
         self.number, self.kept = number, ""
 
 
-class _State:
+class _InterruptState:
     started = False  # before, signals end the process at once: nothing has been written, and imports break in odd ways
     ending = False
     depth = 0  # of `held` in the main thread
@@ -40,7 +40,7 @@ class _State:
     announced = False
 
 
-_state = _State()
+_state = _InterruptState()
 _hold = threading.RLock()
 _last_words: list[Callable[[], Any]] = []
 _keeps: list[Callable[[], str]] = []

@@ -3,12 +3,41 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from brittle.common.errors import require
+from brittle.common.errors import InputError, require
 from brittle.common.kinds import require_kind
+
+THEOREMS = "brittle.theorems"  # the group of those who offer theorems, which are named by their ids
+
+
+@cache
+def offered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
+    """By name, all that are called so; nothing is imported."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for each in entry_points(group=group):
+        found[each.name] = (*found.get(each.name, ()), each)
+    return found
+
+
+def loaded(group: str, name: str) -> Any:
+    """What the entry point stands for; whatever goes wrong there is one line that names it."""
+    points = offered(group)[name]
+    places = " and ".join(sorted({each.value for each in points}))
+    require(len({each.value for each in points}) == 1, f"two plug-ins of {group} are called {name!r}: {places}")
+    try:
+        return points[0].load()
+    except Exception as error:
+        raise InputError(f"the plug-in {name!r} of {group} ({places}) is broken: {told(error)}") from None
+
+
+def told(error: BaseException) -> str:
+    """An error of somebody else's code, by its kind and words."""
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
 
 KEY = "option"  # of a field's metadata
 AFTER_NAME = ":"  # the flag of a field that is typed behind the part's own name, as in foolbox:DDNAttack
@@ -37,7 +66,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Unasked:
+class NotAnOption:
     """A field that has no option; `help` says what it is, `reason` where its value comes from instead."""
 
     help: str
@@ -49,9 +78,9 @@ def option(help: str, flag: str = "", **further: Any) -> dict[str, Option]:
     return {KEY: Option(help, flag, **further)}
 
 
-def unasked(help: str, reason: str) -> dict[str, Unasked]:
+def unasked(help: str, reason: str) -> dict[str, NotAnOption]:
     """The metadata of a field that cannot be typed."""
-    return {KEY: Unasked(help, reason)}
+    return {KEY: NotAnOption(help, reason)}
 
 
 @dataclass(frozen=True)

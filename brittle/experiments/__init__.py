@@ -7,18 +7,34 @@ from brittle.common.lazy import lazy_names
 if TYPE_CHECKING:
     from brittle.experiments.base import Claim, Experiment, FigureResult
     from brittle.experiments.cell import Cell, Task
-    from brittle.experiments.pieces import Crew
-    from brittle.experiments.run import EXPERIMENTS, Plan, find, reproduce
-    from brittle.experiments.sweep import Dask, Engine, Local
+    from brittle.experiments.engines import Dask, Engine, Local
+    from brittle.experiments.pieces import Executor
+    from brittle.experiments.run import EXPERIMENTS, FigurePlan, find, reproduce
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "base": ("Claim", "Experiment", "FigureResult"),
-            "cell": ("Cell", "Task"),
-            "pieces": ("Crew",),
-            "run": ("EXPERIMENTS", "Plan", "find", "reproduce"),
-            "sweep": ("Dask", "Engine", "Local"),
+            "base": (
+                "Claim",
+                "Experiment",
+                "FigureResult",
+            ),
+            "cell": (
+                "Cell",
+                "Task",
+            ),
+            "engines": (
+                "Dask",
+                "Engine",
+                "Local",
+            ),
+            "pieces": ("Executor",),
+            "run": (
+                "EXPERIMENTS",
+                "FigurePlan",
+                "find",
+                "reproduce",
+            ),
         },
     )
 
@@ -26,13 +42,13 @@ __all__ = [
     "EXPERIMENTS",
     "Cell",
     "Claim",
-    "Crew",
     "Dask",
     "Engine",
+    "Executor",
     "Experiment",
+    "FigurePlan",
     "FigureResult",
     "Local",
-    "Plan",
     "Task",
     "find",
     "reproduce",

@@ -11,7 +11,7 @@ from brittle.common.files import write_json
 from brittle.common.result import jsonable
 from brittle.experiments.base import Experiment, FigureResult, Seconds
 from brittle.experiments.cell import Cell, Point, Task
-from brittle.experiments.sweep import Engine, Local, Measured, Work
+from brittle.experiments.engines import Engine, Local, Measured, Work
 
 
 class Kept(Protocol):

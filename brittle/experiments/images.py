@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import torch
 
+from brittle.data import Cifar10, Data, Digits, ImageSet, Mnist, downsample, holding, unit_norm
 from brittle.experiments.cell import Cell, Point
-from brittle.settings import Cifar10, Data, Digits, ImageSet, Mnist, downsample, holding, unit_norm
 
 KINDS: dict[str, type[ImageSet]] = {"digits": Digits, "mnist": Mnist, "cifar10": Cifar10}
 NAMES = {"digits": "scikit-learn's digits", "mnist": "MNIST", "cifar10": "CIFAR-10"}

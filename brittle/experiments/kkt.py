@@ -1,8 +1,8 @@
 """The KKT point of the max-margin problem to which a start leads, for the figures of several papers."""
 
-from brittle.margin import KKTPoint, solve
+from brittle.data import Data
+from brittle.kkt import KKTPoint, solve
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from brittle.training import Flow, LogLoss
 
 

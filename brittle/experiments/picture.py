@@ -8,7 +8,7 @@ Row = Sequence[Number]
 
 
 @dataclass(frozen=True)
-class Curve:
+class PlotCurve:
     """y against x. `deviation` is drawn as bars; curves with the same `colour` belong together."""
 
     label: str  # for the legend; empty for none
@@ -26,7 +26,7 @@ class Chart:
     title: str  # above the panel
     x_label: str  # of the axis
     y_label: str  # of the axis
-    curves: Sequence[Curve]  # in the order of the legend
+    curves: Sequence[PlotCurve]  # in the order of the legend
     x_scale: str = "linear"  # linear or log
     y_scale: str = "linear"  # linear or log
     y_range: tuple[float, float] | None = None  # None for what the curves need
@@ -45,7 +45,7 @@ class Heat:
     value_label: str = ""  # beside the scale of colours
     low: float | None = None  # the value of the first colour; None for the least
     high: float | None = None  # the value of the last colour; None for the largest
-    curves: Sequence[Curve] = ()  # on top
+    curves: Sequence[PlotCurve] = ()  # on top
     x_scale: str = "linear"  # linear or log
     y_scale: str = "linear"  # linear or log
 
@@ -62,7 +62,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Boundary:
+class BoundaryPicture:
     """N in the plane: values[i][j] = N(x[j], y[i]), its zero line, and examples (n, 2) with labels ±1."""
 
     title: str  # above the panel
@@ -90,7 +90,7 @@ class Surface:
     azimuth: float = -60.0  # degrees
 
 
-Panel = Chart | Heat | Histogram | Boundary | Surface
+Panel = Chart | Heat | Histogram | BoundaryPicture | Surface
 
 
 @dataclass(frozen=True)

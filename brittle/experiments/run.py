@@ -1,20 +1,47 @@
 """Every figure by its name, and what it takes to reproduce one."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from brittle.common.errors import InputError, require
 from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
+from brittle.common.threads import one_thread
 from brittle.experiments import beyond, frei2023, melamed2023, vardi2022, wang2022
 from brittle.experiments.base import Experiment, FigureResult
 from brittle.experiments.cell import Cell, Task
 from brittle.experiments.cells import concluded, finished_cells, saved, timed
+from brittle.experiments.engines import Engine, Measured
 from brittle.experiments.images import MissingData
-from brittle.experiments.sweep import Engine, Measured
+
+REFERENCE = 73.0  # float64 GFLOP/s of one core of the machine on which `Experiment.cost` was measured
+SIDE = 384
+
+
+def gigaflops(repeats: int = 5) -> float:
+    """float64 matrix products per second on one thread, the fastest of a few: about a tenth of a second."""
+    A = torch.ones(SIDE, SIDE, dtype=torch.float64)
+    with one_thread():
+        A @ A
+        return 2 * SIDE**3 / min(_seconds(A) for _ in range(repeats)) / 1e9
+
+
+def slowness() -> float:
+    """How many seconds here are one second of the reference."""
+    return REFERENCE / gigaflops()
+
+
+def _seconds(A: torch.Tensor) -> float:
+    begun = time.perf_counter()
+    A @ A
+    return time.perf_counter() - begun
+
 
 PAPERS = (vardi2022, frei2023, melamed2023, wang2022, beyond)
 EXPERIMENTS: dict[str, Experiment] = {figure.id: figure for paper in PAPERS for figure in paper.FIGURES}
@@ -47,12 +74,12 @@ def run_cell(task: Task) -> Measured:
 
 
 @dataclass(frozen=True)
-class Plan:
+class FigurePlan:
     """Figures at a preset, with the cells that each of them needs; one sweep runs them all.
 
     Examples:
         >>> import brittle as bt
-        >>> plan = bt.experiments.Plan(tuple(bt.experiments.find("melamed2023/fig1a")), "smoke")
+        >>> plan = bt.experiments.FigurePlan(tuple(bt.experiments.find("melamed2023/fig1a")), "smoke")
         >>> len(plan.cells["melamed2023/fig1a"]), plan.cost() > 0
         (1, True)
     """
@@ -123,7 +150,7 @@ def reproduce(
     if experiment.kind not in KINDS:
         require(engine is None, f"{experiment.id} is not one of brittle's figures; its cells run in this process only")
         OTHERS[:] = [kind for kind in OTHERS if kind.family != experiment.kind.family] + [experiment.kind]
-    return next(iter(list(Plan((experiment,), preset).run(folder, engine, watch))))
+    return next(iter(list(FigurePlan((experiment,), preset).run(folder, engine, watch))))
 
 
 def cells_folder(folder: str | Path) -> Path:

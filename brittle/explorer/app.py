@@ -19,29 +19,28 @@ from starlette.types import ASGIApp
 from brittle import __version__
 from brittle.common.errors import InputError
 from brittle.common.result import jsonable
+from brittle.data import Data
 from brittle.explorer import papers, points
-from brittle.explorer.asked import Asked
-from brittle.explorer.frames import frames
 from brittle.explorer.guard import Guard, TooLong
-from brittle.explorer.jumps import JUMPS, Memory
-from brittle.explorer.plane import plane
+from brittle.explorer.papers import frames
+from brittle.explorer.plane import JUMPS, Memory, plane
 from brittle.explorer.python_lines import paper_lines, python_lines
+from brittle.explorer.requests import JsonQuery
 from brittle.explorer.start import LOSSES, WIDEST
-from brittle.explorer.walk import Walk
+from brittle.explorer.walk import NetworkWalk
 from brittle.networks import PARTS as STARTS
-from brittle.settings import Data
 
 LOGGER = logging.getLogger("brittle.explorer")
 MOST_WAITING = 8  # questions
 KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-Answer = Callable[[Asked], Any]
+Answer = Callable[[JsonQuery], Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class ExplorerSubject:
     """What was named on the command line: a network to `walk` through, and one's `own` points for the laboratory."""
 
-    walk: Walk | None = None
+    walk: NetworkWalk | None = None
     own: Data | None = None
 
 
@@ -62,7 +61,7 @@ class Desk:
             self.waiting -= 1
 
 
-def application(subject: Subject, token: str, port: int) -> ASGIApp:
+def application(subject: ExplorerSubject, token: str, port: int) -> ASGIApp:
     """The explorer of this subject, behind its guard."""
     desk = Desk()
     answers: dict[str, Answer] = {
@@ -71,7 +70,7 @@ def application(subject: Subject, token: str, port: int) -> ASGIApp:
         "python": lambda asked: {"lines": python_lines(asked)},
         "paper-python": lambda asked: {"lines": paper_lines(asked)},
     }
-    streams: dict[str, Callable[[Asked], Iterator[Any]]] = {"flow": frames, "paper": papers.paper}
+    streams: dict[str, Callable[[JsonQuery], Iterator[Any]]] = {"flow": frames, "paper": papers.paper}
     if subject.walk is not None:
         walk = subject.walk
         answers |= {"example": walk.example, "ray": walk.ray, "slice": walk.slice, "universal": walk.universal}
@@ -88,7 +87,7 @@ def application(subject: Subject, token: str, port: int) -> ASGIApp:
     return Guard(Starlette(routes=routes), token, port)
 
 
-def described(subject: Subject) -> dict[str, Any]:
+def described(subject: ExplorerSubject) -> dict[str, Any]:
     """What the page has to know before it asks anything."""
     return {
         "version": __version__,
@@ -122,7 +121,7 @@ def _file(name: str) -> Callable[[Request], Any]:
 def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Any]:
     async def serve(request: Request) -> Response:
         try:
-            found = await desk.ask(answer, Asked.of(await _json(request)))
+            found = await desk.ask(answer, JsonQuery.of(await _json(request)))
             return JSONResponse(jsonable(found))
         except Exception as error:
             return _failure(error)
@@ -130,12 +129,12 @@ def _answering(desk: Desk, answer: Answer) -> Callable[[Request], Any]:
     return serve
 
 
-def _streaming(desk: Desk, stream: Callable[[Asked], Iterator[Any]]) -> Callable[[Request], Any]:
+def _streaming(desk: Desk, stream: Callable[[JsonQuery], Iterator[Any]]) -> Callable[[Request], Any]:
     """One JSON object per line; a page that leaves ends the work."""
 
     async def serve(request: Request) -> Response:
         try:
-            steps = stream(Asked.of(await _json(request)))
+            steps = stream(JsonQuery.of(await _json(request)))
             first = await desk.ask(next, steps, None)
         except Exception as error:
             return _failure(error)

@@ -1,5 +1,6 @@
 """The settings of the four papers: data, start and training as each describes them, and its theorems on the way."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,18 +10,47 @@ from torch import Generator, Tensor
 
 from brittle.attacks import DIRECTIONS, Universal
 from brittle.common.threads import one_torch_thread
-from brittle.explorer import packed
-from brittle.explorer.asked import Asked
-from brittle.explorer.clock import Clock
-from brittle.explorer.frames import progress
-from brittle.explorer.hypotheses import on_instance
-from brittle.explorer.plane import flipped
+from brittle.data import AlmostOrthogonal, Clusters, Data, Setting, Sphere, Subspace
+from brittle.explorer import points, requests
+from brittle.explorer.plane import flipped, grid, on_instance
+from brittle.explorer.requests import Clock, JsonQuery
 from brittle.explorer.start import goal, trained, untrained
-from brittle.margin import solve
+from brittle.kkt import residual, solve
 from brittle.networks import TwoLayer
-from brittle.settings import AlmostOrthogonal, Clusters, Data, Setting, Sphere, Subspace
 from brittle.theorems import Theorem, find
-from brittle.training import Lazy, Logistic, Steps
+from brittle.training import LazyTraining, Logistic, Steps
+
+
+def frames(asked: JsonQuery) -> Iterator[dict[str, Any]]:
+    """First the network as it was drawn, then one frame for every mark of the log-loss."""
+    clock, data = Clock(), points.given(asked)
+    goal(asked)  # what is wrong with it is said before the first frame
+    start = untrained(asked, data)
+    yield describe_frame(asked, start, data, math.nan, 0)
+    steps = 0
+    with one_torch_thread():
+        for training in trained(asked, data, start, clock):
+            steps += training.steps
+            yield describe_frame(asked, training.network, data, training.log_loss, steps, training.message)
+
+
+def describe_frame(
+    asked: JsonQuery, network: TwoLayer, data: Data, log_loss: float, steps: int, message: str = ""
+) -> dict[str, Any]:
+    """What is drawn of one moment; the KKT residual where every point is classified."""
+    found = {"log_loss": log_loss, "steps": steps, "message": message, "network": requests.weights(network)}
+    return found | progress(network, data) | {"grid": grid(network, asked)}
+
+
+def progress(network: TwoLayer, data: Data) -> dict[str, Any]:
+    """Margin and residual: the least over all multipliers, as for `brittle kkt`."""
+    margins = network.margins(data.X, data.y)
+    found: dict[str, Any] = {"margin": float(margins.min()), "stationarity": None, "normalised_margin": None}
+    if network.homogeneous and found["margin"] > 0:
+        measured = residual(network, data, margin_tolerance=math.inf)
+        found |= {"stationarity": measured.stationarity, "normalised_margin": measured.normalised_margin}
+    return found
+
 
 MOST_DIM, MOST_EXAMPLES, MOST_WIDTH = 4000, 120, 1000
 FRESH = 40  # examples that the theorems on fresh ones look at
@@ -40,7 +70,7 @@ class Control:
     log: bool = False
     whole: bool = True
 
-    def check(self, asked: Asked, name: str) -> None:
+    def check(self, asked: JsonQuery, name: str) -> None:
         """What is asked for lies on the slider."""
         if self.whole:
             asked.whole(name, int(self.set), int(self.least), int(self.most))
@@ -49,7 +79,7 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Paper:
+class LaboratoryPaper:
     """One paper's setting: its `title`, what the laboratory shows of it (`about`), its `controls`, its `theorems` and
     the `direction` of its universal perturbation; `draws` says what data are drawn. `start` and `training` are how its
     networks begin and go on, with `biases` or without; `jumps` says whether its theorems are about KKT points."""
@@ -59,7 +89,7 @@ class Paper:
     controls: dict[str, Control]
     theorems: tuple[str, ...]
     direction: str
-    draws: Callable[[Asked, int], "Draw"]
+    draws: Callable[[JsonQuery, int], "Draw"]
     start: str = "pytorch"
     training: str = "flow"
     biases: bool = True
@@ -83,31 +113,31 @@ WIDTH = Control("width m", 2, MOST_WIDTH, 100, log=True)
 SCALE = Control("start divided by", 0.1, 1000, 1, log=True, whole=False)
 
 
-def _nearly_orthogonal(asked: Asked, dim: int) -> Draw:
+def _nearly_orthogonal(asked: JsonQuery, dim: int) -> Draw:
     coherence = min(asked.number("coherence", 5.0, 0, 1e3), float(dim))
     return Draw(AlmostOrthogonal(dim, coherence), _count(asked, 20), {"in_span": True})
 
 
-def _clusters(asked: Asked, dim: int) -> Draw:
+def _clusters(asked: JsonQuery, dim: int) -> Draw:
     count, k = _count(asked, 100), asked.whole("clusters", 2, 2, 20)
     options = {"test": FRESH, "in_span": k + count + FRESH < dim}
     return Draw(Clusters(dim, k, asked.number("noise", 0.03, 0, 2)), count, options)
 
 
-def _subspace(asked: Asked, dim: int) -> Draw:
+def _subspace(asked: JsonQuery, dim: int) -> Draw:
     return Draw(Subspace(dim, asked.whole("codimension", 700, 0, MOST_DIM)), _count(asked, 20))
 
 
-def _unit(asked: Asked, dim: int) -> Draw:
+def _unit(asked: JsonQuery, dim: int) -> Draw:
     return Draw(Sphere(dim, radius=1.0), _count(asked, 10))
 
 
-def _count(asked: Asked, default: int) -> int:
+def _count(asked: JsonQuery, default: int) -> int:
     return asked.whole("examples", default, 2, MOST_EXAMPLES)
 
 
 PAPERS = {
-    "vardi2022": Paper(
+    "vardi2022": LaboratoryPaper(
         "Gradient methods provably converge to non-robust networks",
         "Nearly orthogonal examples of norm √d. Where there are few enough of them, every KKT point has one direction "
         "that flips all of them at once.",
@@ -117,7 +147,7 @@ PAPERS = {
         "examples",
         _nearly_orthogonal,
     ),
-    "frei2023": Paper(
+    "frei2023": LaboratoryPaper(
         "The double-edged sword of implicit bias",
         "Noise round a few long means. KKT points classify fresh examples, and a direction made of the means flips "
         "them, though a robust network exists.",
@@ -133,7 +163,7 @@ PAPERS = {
         "means",
         _clusters,
     ),
-    "melamed2023": Paper(
+    "melamed2023": LaboratoryPaper(
         "Adversarial examples exist in two-layer ReLU networks for low dimensional linear subspaces",
         "Data on a subspace. Training never moves the weights off it, and what they were at the start is what an "
         "attacker uses. A smaller start helps.",
@@ -151,7 +181,7 @@ PAPERS = {
         biases=False,
         jumps=False,
     ),
-    "wang2022": Paper(
+    "wang2022": LaboratoryPaper(
         "Adversarial robustness is at odds with lazy training",
         "Unit examples and weights that stay near their start. One gradient step of length about 1/√d flips such a "
         "network.",
@@ -172,7 +202,7 @@ PAPERS = {
 }
 
 
-def paper(asked: Asked) -> Iterator[dict[str, Any]]:
+def paper(asked: JsonQuery) -> Iterator[dict[str, Any]]:
     """The frames of a training in a paper's setting, and the KKT point where its theorems are about one."""
     chosen, draw, own = settled(asked)
     clock, data = Clock(), draw.data(own.whole("seed", 0, 0, 2**31))
@@ -188,23 +218,25 @@ def paper(asked: Asked) -> Iterator[dict[str, Any]]:
             yield frame(chosen, solve(network, data, watch=clock).network, data, "KKT point", None, steps, own)
 
 
-def settled(asked: Asked) -> tuple[Paper, Draw, Asked]:
+def settled(asked: JsonQuery) -> tuple[LaboratoryPaper, Draw, JsonQuery]:
     """The paper, its data, and the request with the paper's own start where nothing else was asked for."""
     chosen = PAPERS[asked.word("paper", tuple(PAPERS), "vardi2022")]
     controls = {name: control.set for name, control in chosen.controls.items()}
     layers = "all" if chosen.jumps else "first"
     goal(asked)
-    own = Asked({"start": chosen.start, "biases": chosen.biases, "layers": layers, **controls, **asked.values})
+    own = JsonQuery({"start": chosen.start, "biases": chosen.biases, "layers": layers, **controls, **asked.values})
     for name, control in chosen.controls.items():
         control.check(own, name)
     return chosen, chosen.draws(own, own.whole("dim", 1000, 2, MOST_DIM)), own
 
 
-def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
+def _lazily(asked: JsonQuery, data: Data, start: TwoLayer) -> Iterator[Any]:
     """Each time from the start, for the ball is round it; the batch is the whole set."""
     radius = asked.number("ball", 1.0, 1e-3, 1e3)
     for steps in LAZY_MARKS:
-        regime = Lazy(Steps(steps), radius=radius, loss=Logistic(), rate=LAZY_RATE, batch=len(data), biases=False)
+        regime = LazyTraining(
+            Steps(steps), radius=radius, loss=Logistic(), rate=LAZY_RATE, batch=len(data), biases=False
+        )
         training = regime.train(replace(start, start=None), data, Generator().manual_seed(0))
         yield training
         if training.steps < steps:  # it has come to the edge of the ball
@@ -212,13 +244,13 @@ def _lazily(asked: Asked, data: Data, start: TwoLayer) -> Iterator[Any]:
 
 
 def frame(
-    chosen: Paper,
+    chosen: LaboratoryPaper,
     network: TwoLayer,
     data: Data,
     where: str,
     log_loss: float | None,
     steps: int,
-    asked: Asked,
+    asked: JsonQuery,
     message: str = "",
 ) -> dict[str, Any]:
     """One moment: the curves, the universal perturbation, and the hypotheses with their slack."""
@@ -228,7 +260,7 @@ def frame(
     return found | {"universal": _universal(chosen, network, data)}
 
 
-def statements(chosen: Paper, asked: Asked) -> list[Theorem]:
+def statements(chosen: LaboratoryPaper, asked: JsonQuery) -> list[Theorem]:
     """The paper's theorems, about the ball that was asked for where they are about one."""
     found = [find(name) for name in chosen.theorems]
     if "ball" not in chosen.controls:
@@ -237,7 +269,7 @@ def statements(chosen: Paper, asked: Asked) -> list[Theorem]:
     return [replace(each, radius=ball) if hasattr(each, "radius") else each for each in found]  # type: ignore[type-var]
 
 
-def _universal(chosen: Paper, network: TwoLayer, data: Data) -> dict[str, Any]:
+def _universal(chosen: LaboratoryPaper, network: TwoLayer, data: Data) -> dict[str, Any]:
     """Along the paper's direction: where each example flips, and every margin on the way there."""
     attack = Universal(direction=DIRECTIONS[chosen.direction])
     found = attack.run(network, data)
@@ -249,7 +281,7 @@ def _universal(chosen: Paper, network: TwoLayer, data: Data) -> dict[str, Any]:
         "direction": chosen.direction,
         "smallest": found.smallest,
         "reach": reach,
-        "margins": packed.drawn(margins),
+        "margins": requests.drawn(margins),
         **flipped(found.considered, found.intervals),
     }
 

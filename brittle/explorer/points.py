@@ -7,8 +7,8 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import InputError, require
-from brittle.explorer.asked import Asked
-from brittle.settings import Data, Line7, Sphere
+from brittle.data import Data, Line7, Sphere
+from brittle.explorer.requests import JsonQuery
 
 MOST = 60  # points in the plane
 CROWDED = 12  # points of a circle with random labels: more are hardly to be told apart
@@ -93,7 +93,7 @@ def _noise(count: int, size: float, rng: Generator) -> Tensor:
     return size * torch.randn(count, 2, generator=rng, dtype=torch.float64)
 
 
-def preset(asked: Asked, own: Data | None = None) -> Points:
+def preset(asked: JsonQuery, own: Data | None = None) -> Points:
     """The points of a preset, or one's own."""
     name = asked.word("preset", (*PRESETS, *(("own",) if own is not None else ())), "moons")
     if name == "own" and own is not None:
@@ -110,7 +110,7 @@ def rows(data: Data) -> Points:
     return [[*(round(each, DIGITS) for each in x), y] for x, y in pairs]
 
 
-def given(asked: Asked) -> Data:
+def given(asked: JsonQuery) -> Data:
     """The points of a request."""
     found = asked.rows("points", 3, MOST, FARTHEST)
     require(len(found) >= 2, f"at least two points are needed; there {'is one' if len(found) == 1 else 'are none'}")

@@ -1,9 +1,9 @@
 """The Python lines that compute what the explorer shows."""
 
 from brittle.explorer import points
-from brittle.explorer.asked import Asked
 from brittle.explorer.papers import LAZY_MARKS, LAZY_RATE, MOST_WIDTH, settled
 from brittle.explorer.plane import PROOF, network_of
+from brittle.explorer.requests import JsonQuery
 from brittle.explorer.start import goal, law, marks
 
 PLANE = """\
@@ -13,7 +13,7 @@ import brittle as bt
 
 X = {X}
 y = {y}
-data = bt.settings.Data(X, y)
+data = bt.data.Data(X, y)
 W = torch.tensor({W}, dtype=torch.float64)
 b = torch.tensor({b}, dtype=torch.float64)
 v = torch.tensor({v}, dtype=torch.float64)
@@ -25,7 +25,7 @@ print(bounds.lower)  # no perturbation shorter than this flips the example
 universal = bt.attacks.Universal(direction=bt.attacks.DIRECTIONS["{direction}"]).run(network, data)
 print(universal.smallest)  # one direction flips all of them at this size
 bt.networks.save_network(network, "net.npz")
-bt.settings.save_data(data, "data.npz")
+bt.data.save_data(data, "data.npz")
 # brittle certify net.npz --data data.npz --method exact --seconds {seconds} --nodes {nodes} --json -
 # brittle kkt net.npz --data data.npz --json -
 """
@@ -35,7 +35,7 @@ import torch
 
 import brittle as bt
 
-data = bt.settings.{setting}.sample({examples}, torch.Generator().manual_seed({seed}){options})
+data = bt.data.{setting}.sample({examples}, torch.Generator().manual_seed({seed}){options})
 rng = torch.Generator().manual_seed({seed})
 network = bt.networks.{law}.draw(data.columns, {width}, rng, ambient=data.dim)
 {training}
@@ -49,14 +49,14 @@ for mark in {marks}:
     until = bt.training.LogLoss(mark)
     network = bt.training.Flow(until=until, layers="{layers}").train(network, data).network"""
 KKT = """
-network = bt.margin.solve(network, data).network"""
+network = bt.kkt.solve(network, data).network"""
 LAZY = """\
 until, loss = bt.training.Steps({steps}), bt.training.Logistic()
-regime = bt.training.Lazy(until, radius={ball}, loss=loss, rate={rate}, batch={examples}, biases=False)
+regime = bt.training.LazyTraining(until, radius={ball}, loss=loss, rate={rate}, batch={examples}, biases=False)
 network = regime.train(network, data, torch.Generator().manual_seed(0)).network"""
 
 
-def paper_lines(asked: Asked) -> str:
+def paper_lines(asked: JsonQuery) -> str:
     """A script for the setting of a paper: its data, its training to the end, and its theorems."""
     chosen, draw, own = settled(asked)
     ball = own.values.get("ball")
@@ -78,7 +78,7 @@ def paper_lines(asked: Asked) -> str:
     )
 
 
-def python_lines(asked: Asked) -> str:
+def python_lines(asked: JsonQuery) -> str:
     """A script for the points and the network of a request."""
     data = points.given(asked)
     network, _ = network_of(asked, data)

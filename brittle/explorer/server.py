@@ -9,7 +9,7 @@ from collections.abc import Callable
 import uvicorn
 
 from brittle.common.errors import InputError
-from brittle.explorer.app import Subject, application
+from brittle.explorer.app import ExplorerSubject, application
 
 HOST = "127.0.0.1"
 GRACE = 0.5  # seconds for open connections
@@ -30,7 +30,7 @@ def listening(port: int | None) -> socket.socket:
     return door
 
 
-def serve(subject: Subject, door: socket.socket, opened: Callable[[str], None], state: str = "") -> None:
+def serve(subject: ExplorerSubject, door: socket.socket, opened: Callable[[str], None], state: str = "") -> None:
     """Answer until a signal ends it; `opened` is told the address, `state` is what the page begins with."""
     port, token = door.getsockname()[1], secrets.token_urlsafe(24)
     options = uvicorn.Config(

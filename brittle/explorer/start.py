@@ -6,12 +6,11 @@ from typing import Any
 
 from torch import Generator
 
-from brittle.explorer.asked import Asked
-from brittle.explorer.clock import LONGEST, Clock
+from brittle.data import Data
+from brittle.explorer.requests import LONGEST, Clock, JsonQuery
 from brittle.networks import PARTS as STARTS
 from brittle.networks import Initialisation, TwoLayer
-from brittle.settings import Data
-from brittle.training import Exponential, Flow, Logistic, LogLoss, Steps, Time, Training
+from brittle.training import Exponential, Flow, Logistic, LogLoss, Steps, Time, TrainingResult
 
 WIDEST = 300
 UNTIL, DEEPEST = -20.0, -200.0  # log-losses
@@ -20,7 +19,7 @@ STEPS = 4000  # between two frames
 AGAIN = 100  # of them where a point was moved and somebody waits: what takes more is not near
 
 
-def law(asked: Asked) -> Initialisation:
+def law(asked: JsonQuery) -> Initialisation:
     """How the first weights are drawn; `scale` divides them."""
     options: dict[str, Any] = {"scale": asked.number("scale", 1.0, 0.01, 1e4)}
     if "biases" in asked.values:
@@ -28,13 +27,13 @@ def law(asked: Asked) -> Initialisation:
     return STARTS[asked.word("start", tuple(STARTS), "pytorch")](**options)
 
 
-def untrained(asked: Asked, data: Data, widest: int = WIDEST) -> TwoLayer:
+def untrained(asked: JsonQuery, data: Data, widest: int = WIDEST) -> TwoLayer:
     """The network at its start."""
     rng = Generator().manual_seed(asked.whole("seed", 0, 0, 2**31))
     return law(asked).draw(data.columns, asked.whole("width", 60, 1, widest), rng, ambient=data.dim)
 
 
-def flow_of(asked: Asked) -> Flow:
+def flow_of(asked: JsonQuery) -> Flow:
     """Gradient flow as it was asked for, until the clock or the next mark."""
     loss = LOSSES[asked.word("loss", tuple(LOSSES), "exponential")]()
     layers = asked.word("layers", ("all", "first"), "all")
@@ -49,14 +48,14 @@ def marks(last: float) -> list[float]:
     return [*found, last]
 
 
-def goal(asked: Asked) -> float:
+def goal(asked: JsonQuery) -> float:
     """The log-loss to end at."""
     return asked.number("until", UNTIL, DEEPEST, -0.5)
 
 
 def trained(
-    asked: Asked, data: Data, start: TwoLayer, clock: Clock, steps: int = STEPS
-) -> Iterator[Training[TwoLayer]]:
+    asked: JsonQuery, data: Data, start: TwoLayer, clock: Clock, steps: int = STEPS
+) -> Iterator[TrainingResult[TwoLayer]]:
     """The flow from mark to mark; the last one may be short of its mark, and says so."""
     flow, network = flow_of(asked), start
     for mark in marks(goal(asked)):

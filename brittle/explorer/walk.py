@@ -1,5 +1,6 @@
 """An audit to walk through: one network on its data, one example at a time."""
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,17 +9,85 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import DIRECTIONS, GradientStep, MinimumNorm, Restriction, Universal, first_flip
+from brittle.attacks.pieces import is_piecewise_linear, pieces
 from brittle.auditing import certifiable
 from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.errors import InputError, require
-from brittle.explorer import packed
-from brittle.explorer.asked import Asked
-from brittle.explorer.clock import Clock
+from brittle.data import Data
+from brittle.explorer import requests
 from brittle.explorer.plane import flipped
-from brittle.explorer.rays import profile
+from brittle.explorer.requests import Clock, JsonQuery
 from brittle.geometry import Basis, nearest_rivals, unit_rows
 from brittle.networks import Network
-from brittle.settings import Data
+
+SAMPLES = 400
+MOST_KINKS = 20_000
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The margin at `sizes` t, `values`; linear between them where `exact`. `kinks` counts the bends."""
+
+    sizes: list[float]
+    values: list[float]
+    exact: bool
+    kinks: int
+
+
+def profile(network: Network, x: Tensor, y: Tensor, direction: Tensor, limit: float) -> Profile:
+    """From x along the unit vector `direction`, up to the length `limit`."""
+    if not is_piecewise_linear(network):
+        return _sampled(network, x, y, direction, limit)
+    far = torch.tensor([limit], dtype=torch.float64)
+    found = pieces(network, x[None], y[None], direction[None], far)
+    if found.start.shape[1] > MOST_KINKS:
+        return _sampled(network, x, y, direction, limit)
+    sizes, values = [0.0], [float(found.value[0, 0].min())]
+    for start, stop, value, slope in zip(
+        found.start[0].tolist(), found.stop[0].tolist(), found.value[0].tolist(), found.slope[0].tolist(), strict=True
+    ):
+        for t, height in _lowest(stop - start, value, slope):
+            sizes.append(start + t)
+            values.append(height)
+    kept = _bends(sizes, values)
+    return Profile([sizes[k] for k in kept], [values[k] for k in kept], True, max(0, len(kept) - 2))
+
+
+def _lowest(length: float, value: list[float], slope: list[float]) -> list[tuple[float, float]]:
+    """The corners of the least of some lines on (0, length], its right end included."""
+    corners: list[tuple[float, float]] = []
+    t, lines = 0.0, list(zip(value, slope, strict=True))
+    if length <= 0:
+        return []
+    here = min(lines, key=lambda line: (line[0], line[1]))
+    while True:
+        crossings = [((v - here[0]) / (here[1] - s), v, s) for v, s in lines if s < here[1]]
+        later = [each for each in crossings if t < each[0] < length]
+        if not later:
+            return [*corners, (length, here[0] + here[1] * length)]
+        t, *line = min(later, key=lambda each: (each[0], each[2]))
+        here = (line[0], line[1])
+        corners.append((t, here[0] + here[1] * t))
+
+
+def _bends(sizes: list[float], values: list[float]) -> list[int]:
+    """The first and last point, and those between where the slope changes."""
+    kept = [0]
+    for place in range(1, len(sizes) - 1):
+        before, after = sizes[place] - sizes[kept[-1]], sizes[place + 1] - sizes[place]
+        if before <= 0 or after <= 0:
+            continue
+        bend = (values[place + 1] - values[place]) / after - (values[place] - values[kept[-1]]) / before
+        if abs(bend) * min(before, after) > 1e-12 * max(1e-300, max(map(abs, values[place - 1 : place + 2]))):
+            kept.append(place)
+    return [*kept, len(sizes) - 1]
+
+
+def _sampled(network: Network, x: Tensor, y: Tensor, direction: Tensor, limit: float) -> Profile:
+    steps = torch.linspace(0, limit, SAMPLES, dtype=torch.float64)
+    margins = network.margins(x + steps[:, None] * direction, y.expand(SAMPLES)).double()
+    return Profile(steps.tolist(), [value if math.isfinite(value) else 0.0 for value in margins.tolist()], False, 0)
+
 
 LISTED = 200  # examples
 SMALL, MEDIUM = 5_000_000, 50_000_000  # products of a pass: the finer picture, the coarser one
@@ -41,7 +110,7 @@ rng = torch.Generator().manual_seed(0)
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class NetworkWalk:
     """The `network` and `data` that were named, called `title`; `source` are the Python lines that load both.
 
     What was `found` of the last few examples is remembered.
@@ -93,11 +162,11 @@ class Walk:
             "predicted": predicted,
             "margins": self.network.margins(self.listed.X, self.listed.y),
             "steps": torch.where(step.success, step.norms, torch.inf),
-            "pixels": packed.drawn(self.listed.X) if self.data.columns <= 3072 else None,
+            "pixels": requests.drawn(self.listed.X) if self.data.columns <= 3072 else None,
             "directions": self._directions(),
         }
 
-    def example(self, asked: Asked) -> dict[str, Any]:
+    def example(self, asked: JsonQuery) -> dict[str, Any]:
         """Everything about one example: enclosure, shortest flips anywhere, on and off the subspace, and its rival."""
         row = self._row(asked)
         x, y = self._one(row)
@@ -114,14 +183,14 @@ class Walk:
             "upper": flips["flip"].norm() if bool(flips["flip"].any()) else None,
             "status": None if bounds is None else bounds.status[0].value,
             "lengths": {way: flip.norm() if bool(flip.any()) else None for way, flip in flips.items()},
-            "flips": {way: packed.drawn(flip) for way, flip in flips.items()},
+            "flips": {way: requests.drawn(flip) for way, flip in flips.items()},
             "becomes": self.network.predict(x + flips["flip"])[0],
             "rival": rival,
             "rival_distance": distance,
             "moved": self._moved(x[0], flips["flip"]),
         }
 
-    def ray(self, asked: Asked) -> dict[str, Any]:
+    def ray(self, asked: JsonQuery) -> dict[str, Any]:
         """The margin along a ray from one example, with its kinks and its first flip."""
         row = self._row(asked)
         x, y = self._one(row)
@@ -131,7 +200,7 @@ class Walk:
         found = profile(self.network.to(torch.float64), x[0], y[0], direction, limit)
         return {"row": row, "limit": limit, "first_flip": first, **vars(found)}
 
-    def slice(self, asked: Asked) -> dict[str, Any]:
+    def slice(self, asked: JsonQuery) -> dict[str, Any]:
         """Margins in the plane of two ways through one example, and where both lead to a flip."""
         row = self._row(asked)
         x, y = self._one(row)
@@ -151,22 +220,22 @@ class Walk:
         return {
             "row": row,
             "half": half,
-            "margins": packed.drawn(margins.view(count, count)),
+            "margins": requests.drawn(margins.view(count, count)),
             "flip": [float(self._flip(row, "flip") @ way) for way in (first, second)],
-            "others": packed.drawn(torch.stack([others @ first, others @ second], 1)),
+            "others": requests.drawn(torch.stack([others @ first, others @ second], 1)),
         }
 
-    def universal(self, asked: Asked) -> dict[str, Any]:
+    def universal(self, asked: JsonQuery) -> dict[str, Any]:
         """One direction for all listed examples, and where along it each is flipped."""
         found = self._universal(asked.word("direction", self._directions(), self._directions()[0]))
         return {
             "smallest": found.smallest,
-            "z": packed.drawn(found.z),
+            "z": requests.drawn(found.z),
             "count": int(found.considered.sum()),
             **flipped(found.considered, found.intervals),
         }
 
-    def python(self, asked: Asked) -> dict[str, Any]:
+    def python(self, asked: JsonQuery) -> dict[str, Any]:
         """The Python lines for one example."""
         return {"lines": WALK.format(source=self.source, row=self._row(asked), proof=self._proof_text())}
 
@@ -183,7 +252,7 @@ class Walk:
         attack = Universal(direction=DIRECTIONS[name], signed=self.data.binary)
         return self._remember(-1, name, lambda: attack.run(self.network, self.listed))
 
-    def _row(self, asked: Asked) -> int:
+    def _row(self, asked: JsonQuery) -> int:
         return asked.whole("row", 0, 0, len(self.listed) - 1)
 
     def _one(self, row: int) -> tuple[Tensor, Tensor]:
@@ -229,7 +298,7 @@ class Walk:
             return None, None
         return int(index[0]), float(distance[0])
 
-    def _direction(self, row: int, asked: Asked, name: str, default: str = "flip") -> Tensor:
+    def _direction(self, row: int, asked: JsonQuery, name: str, default: str = "flip") -> Tensor:
         """A unit vector: along a flip, a gradient, to another example, or at random."""
         way = asked.word(name, WAYS, default)
         x, y = self._one(row)

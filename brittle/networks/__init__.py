@@ -4,7 +4,6 @@ from brittle.common.parts import by_name
 from brittle.networks.adapter import Adapter
 from brittle.networks.affine import Affine, Convolution, Dense
 from brittle.networks.base import Network
-from brittle.networks.best_of import best_of
 from brittle.networks.constructions import (
     Construction,
     clustered,
@@ -13,9 +12,9 @@ from brittle.networks.constructions import (
     orthogonal_kkt,
     smaller_norm,
 )
-from brittle.networks.deep import Deep, as_layered, as_two_layer, layered_or_none
+from brittle.networks.deep import Deep, as_layered, as_two_layer, best_of, layered_or_none
 from brittle.networks.folded import Folded
-from brittle.networks.initialisation import Initialisation, Kaiming, Lazy, PyTorch, redrawn
+from brittle.networks.initialisation import Initialisation, Kaiming, LazyInit, TorchLinearInit, redrawn
 from brittle.networks.layered import Layered
 from brittle.networks.nearest_neighbour import NearestNeighbour
 from brittle.networks.recognise import Recognition, as_network, recognise
@@ -23,7 +22,7 @@ from brittle.networks.sparse import Sparse
 from brittle.networks.store import load_network, read_network, save_network
 from brittle.networks.two_layer import TwoLayer
 
-PARTS = by_name((PyTorch, Kaiming, Lazy))  # initialisations
+PARTS = by_name((TorchLinearInit, Kaiming, LazyInit))  # initialisations
 
 __all__ = [
     "PARTS",
@@ -37,12 +36,12 @@ __all__ = [
     "Initialisation",
     "Kaiming",
     "Layered",
-    "Lazy",
+    "LazyInit",
     "NearestNeighbour",
     "Network",
-    "PyTorch",
     "Recognition",
     "Sparse",
+    "TorchLinearInit",
     "TwoLayer",
     "as_layered",
     "as_network",

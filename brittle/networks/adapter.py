@@ -16,7 +16,7 @@ from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
 from brittle.common.time_limit import check_time
 from brittle.networks.base import WORKING_BYTES, Network, joined
-from brittle.networks.rows import Rows, are_probabilities, logits_of
+from brittle.networks.output_layers import Rows, are_probabilities, logits_of
 
 ROWS_AT_ONCE = 1024
 PROBES = 16

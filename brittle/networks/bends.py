@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from brittle.networks.arithmetic import Arithmetic
+from brittle.networks.arithmetic import Arithmetic, alike, at, groups, numbers, per_axis, spread
 from brittle.networks.circuit import Expression
-from brittle.networks.placing import alike, at, groups, numbers, per_axis, spread
 from brittle.networks.terms import Array, Places, joint, require_entries, windows
 
 

@@ -82,7 +82,7 @@ class Expression:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class ReluBlock:
     """ReLUs of an expression, which the input has not."""
 
     size: int
@@ -94,11 +94,11 @@ class Block:
 class Circuit:
     """The blocks so far, the input first."""
 
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[ReluBlock] = field(default_factory=list)
     neurons: int = 0  # in all blocks but the input
 
     def input(self, shape: Sequence[int]) -> Expression:
-        self.blocks.append(Block(int(np.prod(shape)), 0, None))
+        self.blocks.append(ReluBlock(int(np.prod(shape)), 0, None))
         return self._whole(INPUT, shape)
 
     def relu(self, inner: Expression) -> Expression:
@@ -167,7 +167,7 @@ class Circuit:
     def _assembled(self, output: Expression) -> tuple[list[Affine], bool]:
         states = _states(self, output)
         layers = [_layer(self, before, after) for before, after in pairwise(states)]
-        last = _layer(self, states[-1], _State((output,), (), {}, 0))
+        last = _layer(self, states[-1], _LayerState((output,), (), {}, 0))
         return [layer for layer, _ in (*layers, last)], all(plain for _, plain in (*layers, last))
 
     def _added(self, inner: Expression) -> Expression:
@@ -177,7 +177,7 @@ class Circuit:
         _require_room(self.neurons)
         if level >= LARGEST_DEPTH:
             raise OpaqueError(f"it would take more than {LARGEST_DEPTH} layers")
-        self.blocks.append(Block(inner.size, level, inner))
+        self.blocks.append(ReluBlock(inner.size, level, inner))
         return self._whole(len(self.blocks) - 1, inner.shape)
 
     def _whole(self, block: int, shape: Sequence[int]) -> Expression:
@@ -185,7 +185,7 @@ class Circuit:
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
+class _LayerState:
     """What a layer holds: the `inner` expressions of its own ReLUs, and the columns of earlier blocks that are carried.
 
     `places[block]` are where the numbers of a block stand, (1, size), or those of its two parts, (2, size); -1 where
@@ -198,12 +198,12 @@ class _State:
     size: int
 
 
-def _states(circuit: Circuit, output: Expression) -> list[_State]:
+def _states(circuit: Circuit, output: Expression) -> list[_LayerState]:
     """The input and every hidden layer."""
     top = circuit.level(output)
     used = _used(circuit, output, top)
     size = circuit.blocks[INPUT].size
-    states = [_State((), (), {INPUT: np.arange(size)[None]}, size)]
+    states = [_LayerState((), (), {INPUT: np.arange(size)[None]}, size)]
     neurons = 0
     for level in range(1, top + 1):
         own = [place for place, block in enumerate(circuit.blocks) if block.level == level and place in used]
@@ -223,7 +223,7 @@ def _require_room(neurons: int) -> None:
         raise OpaqueError(f"it would take more than {LARGEST_NEURONS} neurons")
 
 
-def _state(circuit: Circuit, own: list[int], carried: list[tuple[int, Places]]) -> _State:
+def _state(circuit: Circuit, own: list[int], carried: list[tuple[int, Places]]) -> _LayerState:
     places, size = {}, 0
     for block in own:
         count = circuit.blocks[block].size
@@ -235,7 +235,7 @@ def _state(circuit: Circuit, own: list[int], carried: list[tuple[int, Places]]) 
         where[:, held] = np.arange(size, size + parts * len(held)).reshape(parts, -1)
         places[block], size = where, size + parts * len(held)
     inner = [circuit.blocks[block].inner for block in own]
-    return _State(tuple(each for each in inner if each is not None), tuple(carried), places, size)
+    return _LayerState(tuple(each for each in inner if each is not None), tuple(carried), places, size)
 
 
 def _used(circuit: Circuit, output: Expression, top: int) -> dict[int, Places]:
@@ -257,7 +257,7 @@ def _used(circuit: Circuit, output: Expression, top: int) -> dict[int, Places]:
     return used
 
 
-def _layer(circuit: Circuit, before: _State, after: _State) -> tuple[Affine, bool]:
+def _layer(circuit: Circuit, before: _LayerState, after: _LayerState) -> tuple[Affine, bool]:
     """From one state to the next, and whether it is plain."""
     if len(after.inner) == 1 and not after.carried:
         simple = _simple_layer(before, after.inner[0])
@@ -269,7 +269,7 @@ def _layer(circuit: Circuit, before: _State, after: _State) -> tuple[Affine, boo
     return _of_entries(matrix, offset), False
 
 
-def _stacked_rows(circuit: Circuit, before: _State, after: _State) -> Any:
+def _stacked_rows(circuit: Circuit, before: _LayerState, after: _LayerState) -> Any:
     rows = [_rows(circuit, before, each) for each in after.inner]
     for block, held in after.carried:
         rows += _carried_rows(before, block, held)
@@ -277,7 +277,7 @@ def _stacked_rows(circuit: Circuit, before: _State, after: _State) -> Any:
     return counted(sparse.vstack(rows, format="csr")) if len(rows) > 1 else rows[0]
 
 
-def _simple_layer(before: _State, inner: Expression) -> tuple[Affine, bool] | None:
+def _simple_layer(before: _LayerState, inner: Expression) -> tuple[Affine, bool] | None:
     """A map of one block that is all there is before it."""
     if len(inner.terms) != 1:
         return None
@@ -309,7 +309,7 @@ def _of_entries(matrix: Any, offset: Array) -> Affine:
     return Dense(torch.from_numpy(matrix.toarray()), torch.from_numpy(offset))
 
 
-def _rows(circuit: Circuit, before: _State, inner: Expression) -> Any:
+def _rows(circuit: Circuit, before: _LayerState, inner: Expression) -> Any:
     """The rows of an expression, in the places where the state holds its blocks."""
     shape = (inner.size, before.size)
     matrix = sparse.csr_array(shape)
@@ -326,7 +326,7 @@ def _rows(circuit: Circuit, before: _State, inner: Expression) -> Any:
     return matrix
 
 
-def _carried_rows(before: _State, block: int, held: Places) -> list[Any]:
+def _carried_rows(before: _LayerState, block: int, held: Places) -> list[Any]:
     """Identities; the two parts of the input are made in the first layer and left alone afterwards."""
     where = before.places[block][:, held]
     ones = np.ones(len(held))

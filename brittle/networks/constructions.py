@@ -29,7 +29,7 @@ class Construction:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> built = bt.networks.nearly_orthogonal(data.X, data.y)
         >>> built.network.width, built.radius, built.promised
         (4, 1.0, 0.5)
@@ -52,7 +52,7 @@ def nearly_orthogonal(X: Tensor, y: Tensor, coherence: float | None = None) -> C
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(16).sample(6)
+        >>> data = bt.data.Orthogonal(16).sample(6)
         >>> built = bt.networks.nearly_orthogonal(data.X, data.y)
         >>> radii = bt.certificates.Dual().bound(built.network, data).lower
         >>> built.promised, bool((radii >= built.promised).all())
@@ -110,7 +110,7 @@ def smaller_norm(X: Tensor, y: Tensor) -> Construction:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(16).sample(6)
+        >>> data = bt.data.Orthogonal(16).sample(6)
         >>> small, robust = bt.networks.smaller_norm(data.X, data.y), bt.networks.nearly_orthogonal(data.X, data.y)
         >>> bool(small.network.squared_norm < robust.network.squared_norm)
         True
@@ -135,9 +135,9 @@ def orthogonal_kkt(X: Tensor, y: Tensor) -> Construction:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> built = bt.networks.orthogonal_kkt(data.X, data.y)
-        >>> built.network.width, bt.margin.residual(built.network, data).stationarity < 1e-9
+        >>> built.network.width, bt.kkt.residual(built.network, data).stationarity < 1e-9
         (2, True)
     """
     X, y, d = _checked_orthogonal(X, y)

@@ -1,18 +1,27 @@
 """Programs of torch.export: the graph is JSON and the weights are plain bytes, so nothing has to be loaded by torch."""
 
+import io
 import json
+import logging
 import math
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from brittle.common.archives import DAMAGE, Archive, inner_entry, opened
 from brittle.common.errors import InputError, require
-from brittle.common.limits import LARGEST_TEXT
-from brittle.common.pickles import read_pickle
-from brittle.networks.graph import Builder, Graph, Value
+from brittle.common.files import replacing
+from brittle.common.limits import DAMAGE, LARGEST_TEXT, Archive, inner_entry, opened
+from brittle.common.torch_files import read_pickle
+from brittle.networks.affine import Convolution, Dense
+from brittle.networks.base import Network
+from brittle.networks.folded import Folded
+from brittle.networks.graph import Builder, Graph, GraphValue
+from brittle.networks.layered import Layered, LayeredModule
 from brittle.networks.operations import BENEATH
 from brittle.networks.outputs import Choice, of_program
 
@@ -149,4 +158,53 @@ def _named(content: dict[str, Any]) -> Any:
     """A tensor or a symbolic number by name, or a plain number."""
     if "as_int" in content:
         return content["as_int"]
-    return Value(content["as_name"] if "as_name" in content else content["name"])
+    return GraphValue(content["as_name"] if "as_name" in content else content["name"])
+
+
+# Networks as programs of torch.export, in their own float type and for any number of rows.
+
+
+ROWS = 3  # of the example; neither 0 nor 1, which torch.export takes for fixed numbers
+
+
+def write_exported(network: Network, path: str | Path) -> None:
+    """The program takes flat rows (n, dim) and gives logits (n,) or (n, C)."""
+    program, content = exported(network, path), io.BytesIO()
+    with _quietly():
+        torch.export.save(program, content)
+    with replacing(path) as stream:
+        stream.write(content.getvalue())
+
+
+def exported(network: Network, path: str | Path) -> Any:
+    """The program, or the reason why there is none in one line."""
+    rows = torch.zeros(ROWS, network.dim, dtype=network.dtype)
+    try:
+        with _quietly():
+            module, any_number = _module(network).eval(), ({0: torch.export.Dim("n")},)
+            return torch.export.export(module, (rows,), dynamic_shapes=any_number, strict=False)
+    except Exception as error:  # whatever a stranger's module does there
+        reason = (str(error).strip() or type(error).__name__).partition("\n")[0][:200]
+        raise InputError(f"{path}: the network cannot be exported ({reason}); choose another suffix") from None
+
+
+def _module(network: Network) -> nn.Module:
+    """Its own module, or layers of which any map but a plain convolution is a matrix."""
+    if isinstance(network, Folded) or not isinstance(network, Layered):
+        return network.module()
+    plain = [isinstance(layer, Convolution) and not layer.structured for layer in network.layers]
+    pairs = zip(network.layers, plain, strict=True)
+    return LayeredModule([layer if kept else Dense(layer.matrix, layer.offset) for layer, kept in pairs])
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """PyTorch logs and warns of what it tries."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

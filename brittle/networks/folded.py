@@ -9,7 +9,7 @@ from brittle.networks.affine import Affine
 from brittle.networks.deep import Deep
 from brittle.networks.graph import Graph, Interpreter, of_type
 from brittle.networks.lowering import lowered
-from brittle.networks.rows import Rows
+from brittle.networks.output_layers import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require
-from brittle.common.paths import suffix_of
-from brittle.common.tensors import Named, write_pt, write_safetensors
+from brittle.common.errors import require, suffix_of
+from brittle.common.torch_files import Named, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import as_layered
@@ -27,7 +26,7 @@ FOLDED = 1e-5  # relative: what was folded from float32 numbers, and recognised 
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class ParameterPlace:
     """Where a parameter stands in a file: the array of this key, or something that is affine in it.
 
     Each row of the parameter moves by `factor` times what the row of the array does; None where they are equal.
@@ -46,15 +45,15 @@ class Place:
 
 
 @dataclass(frozen=True, eq=False)
-class Form:
+class StateDictForm:
     """The `tensors` of a file, and by the names of a network's parameters the place of each one among them."""
 
     path: Path
     tensors: Named
-    places: dict[str, Place]
+    places: dict[str, ParameterPlace]
 
     @classmethod
-    def of(cls, path: str | Path, network: Network) -> "Form | None":
+    def of(cls, path: str | Path, network: Network) -> "StateDictForm | None":
         """The form of the network that was read from this file; None for whole programs and files of brittle's own.
 
         Raises where some parameter cannot be found in the file, and so could not be written there.
@@ -62,7 +61,7 @@ class Form:
         tensors = foreign_state(path)
         if tensors is None:
             return None
-        places: dict[str, Place] = {}
+        places: dict[str, ParameterPlace] = {}
         for name, value in parameters(network).items():
             place = _place(name, value, tensors, places)
             absent = place is None and (_fixed(network) or not bool(value.any()))  # a layer that has no bias
@@ -113,7 +112,7 @@ def _fixed(network: Network) -> bool:
     return isinstance(network, Adapter | Folded)
 
 
-def _place(name: str, value: Tensor, tensors: Named, taken: dict[str, Place]) -> Place | None:
+def _place(name: str, value: Tensor, tensors: Named, taken: dict[str, ParameterPlace]) -> ParameterPlace | None:
     """Where the parameter stands among the arrays; a bias follows the weights of its layer."""
     beside = taken.get(name.replace("bias", "weights"))
     if beside is not None and beside.factor is not None:
@@ -121,28 +120,30 @@ def _place(name: str, value: Tensor, tensors: Named, taken: dict[str, Place]) ->
     return _equal_one(name, value, tensors, taken) or (_scaled(value, tensors, taken) if value.ndim > 1 else None)
 
 
-def _equal_one(name: str, value: Tensor, tensors: Named, taken: dict[str, Place]) -> Place | None:
+def _equal_one(name: str, value: Tensor, tensors: Named, taken: dict[str, ParameterPlace]) -> ParameterPlace | None:
     """The array that is equal to the parameter; that of its own name or layer where several are."""
     free = [key for key in _free(tensors, taken) if _equal(tensors[key], value)]
     beside = taken.get(name.replace("bias", "weights"))
     names = (name, _sibling("" if beside is None else beside.key))
     key = next(iter(sorted(free, key=lambda key: key not in names)), None)
-    return None if key is None else Place(key, value)
+    return None if key is None else ParameterPlace(key, value)
 
 
-def _scaled(value: Tensor, tensors: Named, taken: dict[str, Place]) -> Place | None:
+def _scaled(value: Tensor, tensors: Named, taken: dict[str, ParameterPlace]) -> ParameterPlace | None:
     """The weights of which a batch norm made these."""
     factors = ((key, _factor(tensors[key], value)) for key in _free(tensors, taken))
-    return next((Place(key, value, factor) for key, factor in factors if factor is not None), None)
+    return next((ParameterPlace(key, value, factor) for key, factor in factors if factor is not None), None)
 
 
-def _shifted(value: Tensor, weights: str, factor: Tensor, tensors: Named, taken: dict[str, Place]) -> Place | None:
+def _shifted(
+    value: Tensor, weights: str, factor: Tensor, tensors: Named, taken: dict[str, ParameterPlace]
+) -> ParameterPlace | None:
     """The bias beside those weights, or that of the norm."""
     free, own = set(_free(tensors, taken)), _sibling(weights)
     if own in free and tensors[own].shape == value.shape:
-        return Place(own, value, factor)
+        return ParameterPlace(own, value, factor)
     norms = (key for key in _norms(value, factor, tensors) if key in free)
-    return next((Place(key, value, torch.ones_like(factor)) for key in norms), None)
+    return next((ParameterPlace(key, value, torch.ones_like(factor)) for key in norms), None)
 
 
 def _factor(array: Tensor, value: Tensor) -> Tensor | None:
@@ -165,7 +166,7 @@ def _norms(value: Tensor, factor: Tensor, tensors: Named) -> Iterator[str]:
                 yield key.removesuffix("running_mean") + "bias"
 
 
-def _free(tensors: Named, taken: dict[str, Place]) -> list[str]:
+def _free(tensors: Named, taken: dict[str, ParameterPlace]) -> list[str]:
     used = {place.key for place in taken.values()}
     return [key for key in tensors if key not in used]
 
@@ -186,6 +187,6 @@ def _equal(array: Tensor, value: Tensor) -> bool:
     return bool((array.double().reshape(-1) == value.detach().double().reshape(-1)).all())
 
 
-def require_form(path: str | Path, network: Network, out: str | Path) -> Form | None:
+def require_form(path: str | Path, network: Network, out: str | Path) -> StateDictForm | None:
     """How the network comes back in `out`: in the form of its file, or None in brittle's own."""
-    return Form.of(path, network) if suffix_of(out) in STATES else None
+    return StateDictForm.of(path, network) if suffix_of(out) in STATES else None

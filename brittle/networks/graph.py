@@ -11,9 +11,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import InputError, require
+from brittle.common.errors import InputError, note, require
 from brittle.common.limits import LARGEST_GRAPH
-from brittle.common.notes import note
 from brittle.networks.operations import (
     ALIASES,
     BENEATH,
@@ -36,14 +35,14 @@ class UnknownOperation(InputError):
 
 
 @dataclass(frozen=True)
-class Value:
+class GraphValue:
     """What a step computes, or a constant of the file, by its name."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Step:
+class GraphStep:
     """One operation; among its arguments, by name, are values, numbers and lists of both."""
 
     operation: str
@@ -53,7 +52,7 @@ class Step:
     def inputs(self) -> Iterator[str]:
         for argument in self.arguments.values():
             for each in argument if isinstance(argument, list | tuple) else [argument]:
-                if isinstance(each, Value):
+                if isinstance(each, GraphValue):
                     yield each.name
 
 
@@ -63,7 +62,7 @@ class Graph:
 
     input: str
     constants: dict[str, Tensor]
-    steps: list[Step]
+    steps: list[GraphStep]
     output: str
     shape: tuple[int, ...] = ()
 
@@ -82,7 +81,7 @@ class Builder:
     constants: dict[str, Tensor]
     rows: int | None = None  # the number of examples that the file was written for, where that is fixed
     beneath: bool = False  # whether operations are meant that PyTorch runs beneath its own
-    steps: list[Step] = field(default_factory=list)
+    steps: list[GraphStep] = field(default_factory=list)
     _memory: dict[str, int] = field(default_factory=dict)
     _spent: set[int] = field(default_factory=set)
     _state: set[int] = field(default_factory=set)  # the memory of the file's constants
@@ -97,14 +96,14 @@ class Builder:
         """A constant that was read after the beginning."""
         self._known.add(name)
 
-    def add(self, operation: str, /, *arguments: Any, output: str | None = None, **options: Any) -> Value:
+    def add(self, operation: str, /, *arguments: Any, output: str | None = None, **options: Any) -> GraphValue:
         """The value of one more step; ATen's name, its arguments in ATen's order or by ATen's names."""
         full = len(self.steps) < LARGEST_GRAPH
         require(full, f"{self.path}: has more than {LARGEST_GRAPH} operations, which is the most that is read")
         name, signature = self._meant(operation)
         bound = self._bound(operation, signature, self._current(arguments), self._current(options))
         name, bound = self._row_wise(name, bound)
-        step = Step(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
+        step = GraphStep(name, bound, f"{len(self.steps)}:{name}" if output is None else output)
         self._check_types(step)
         fresh = step.output not in self._known
         require(fresh, f"{self.path}: the value '{step.output[:100]}' is computed twice")
@@ -116,9 +115,9 @@ class Builder:
             self.constants[step.output] = self._viewed(step)
         else:
             self.steps.append(step)
-        return Value(step.output)
+        return GraphValue(step.output)
 
-    def is_length(self, value: Value) -> bool:
+    def is_length(self, value: GraphValue) -> bool:
         """Whether it is the length of an axis, and so a whole number."""
         return value.name in self._lengths
 
@@ -134,7 +133,7 @@ class Builder:
         constants = {name: value for name, value in self.constants.items() if name in used}
         return Graph(self.input, constants, steps, output, shape)
 
-    def _check_squeezed(self, steps: list[Step]) -> None:
+    def _check_squeezed(self, steps: list[GraphStep]) -> None:
         """Squeezing every axis also takes that of a single example: only functions of each number alone may follow."""
         squeezed: set[str] = set()
         for step in steps:
@@ -186,14 +185,14 @@ class Builder:
             return any(self._is(value, each) for each in get_args(kind))
         if get_origin(kind) is Sequence:
             return isinstance(value, list | tuple) and all(self._is(each, *get_args(kind)) for each in value)
-        if isinstance(value, Value):
+        if isinstance(value, GraphValue):
             return kind is Tensor or (kind is int and self.is_length(value))
         if kind is int:
             return isinstance(value, int) and not isinstance(value, bool)
         plain = {float: bool | int | float, bool: bool, str: str, NoneType: NoneType}
         return isinstance(value, plain.get(kind, ()))
 
-    def _check_types(self, step: Step) -> None:
+    def _check_types(self, step: GraphStep) -> None:
         """What is made of constants alone is computed in float32 or float64, without the rounding of shorter floats."""
         given = [self.constants.get(name) for name in step.inputs()]
         alone = step.operation not in VIEWS and all(each is not None for each in given)
@@ -202,7 +201,7 @@ class Builder:
         require(not alone or half is None, f"{words}; {WAY_OUT}")
 
     def _check(self, operation: str, argument: Any) -> None:
-        if isinstance(argument, Value):
+        if isinstance(argument, GraphValue):
             known = argument.name in self._known
             require(known, f"{self.path}: '{operation}' takes '{argument.name[:100]}', which is not computed before it")
             spent = self._memory.get(argument.name, -1) in self._spent
@@ -212,11 +211,11 @@ class Builder:
         whole = isinstance(argument, int) and abs(argument) < ENDLESS
         require(plain or whole, f"{self.path}: '{operation}' has an argument that is neither a number nor a value")
 
-    def _viewed(self, step: Step) -> Tensor:
+    def _viewed(self, step: GraphStep) -> Tensor:
         """Another view of a constant, such as the transpose of a weight, is a constant."""
         (name,) = step.inputs()
-        options = {key: each for key, each in step.arguments.items() if not isinstance(each, Value)}
-        (key,) = (key for key, each in step.arguments.items() if isinstance(each, Value))
+        options = {key: each for key, each in step.arguments.items() if not isinstance(each, GraphValue)}
+        (key,) = (key for key, each in step.arguments.items() if isinstance(each, GraphValue))
         view: Tensor = computed(self.path, step, {**options, key: self.constants[name]})
         return view
 
@@ -234,7 +233,7 @@ class Builder:
             return {name: self._current(each) for name, each in argument.items()}
         if isinstance(argument, list | tuple):
             return [self._current(each) for each in argument]
-        return Value(self._latest(argument.name)) if isinstance(argument, Value) else argument
+        return GraphValue(self._latest(argument.name)) if isinstance(argument, GraphValue) else argument
 
     def _latest(self, name: str) -> str:
         """What a name stands for by now, however often it was overwritten."""
@@ -247,7 +246,7 @@ class Builder:
             name = following
         return latest
 
-    def _remember(self, operation: str, step: Step) -> None:
+    def _remember(self, operation: str, step: GraphStep) -> None:
         """Views share the memory of what they look at."""
         first = next(step.inputs(), "")
         mine = self._memory.setdefault(first, next(self._places))
@@ -262,7 +261,7 @@ class Builder:
         self._memory[step.output] = mine if shared else next(self._places)
 
 
-def computed(path: str | Path, step: Step, arguments: dict[str, Any]) -> Any:
+def computed(path: str | Path, step: GraphStep, arguments: dict[str, Any]) -> Any:
     """The result of one step; whatever PyTorch has against it is said in one line."""
     try:
         return OPERATIONS[step.operation](**arguments)
@@ -279,7 +278,7 @@ def shadow(value: Tensor) -> Tensor:
     return empty.float() if value.is_floating_point() else empty
 
 
-def keeps_rows(step: Step, arguments: dict[str, Any], value: Any) -> bool:
+def keeps_rows(step: GraphStep, arguments: dict[str, Any], value: Any) -> bool:
     """Whether a step on ROWS examples gives something for each of them, and would for more of them."""
     apart = not isinstance(value, Tensor) or value.shape[:1] == (ROWS,)
     if step.operation != "slice" or arguments.get("dim", 0) % arguments["self"].ndim:
@@ -294,7 +293,7 @@ NUMBERWISE = (  # functions of every number alone, where their other arguments a
 )  # fmt: skip
 
 
-def _needed(steps: list[Step], output: str) -> list[Step]:
+def _needed(steps: list[GraphStep], output: str) -> list[GraphStep]:
     """Those that the output depends on."""
     wanted, kept = {output}, []
     for step in reversed(steps):
@@ -346,7 +345,7 @@ def filled(arguments: dict[str, Any], values: dict[str, Any], constant: Callable
     def fill(argument: Any) -> Any:
         if isinstance(argument, list | tuple):
             return [fill(each) for each in argument]
-        if not isinstance(argument, Value):
+        if not isinstance(argument, GraphValue):
             return argument
         return values[argument.name] if argument.name in values else constant(argument.name)
 
@@ -368,7 +367,7 @@ def _trained(graph: Graph) -> Iterator[str]:
     for step in graph.steps:
         for name in ("weight", "bias"):
             value = step.arguments.get(name)
-            if isinstance(value, Value):
+            if isinstance(value, GraphValue):
                 yield value.name
 
 

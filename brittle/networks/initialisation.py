@@ -67,7 +67,7 @@ class Initialisation(ABC):
 
 
 @dataclass(frozen=True)
-class PyTorch(Initialisation):
+class TorchLinearInit(Initialisation):
     """nn.Linear's default: every entry uniform in ±1/√fan_in; `scale` divides the first layer or all of them.
 
     In the span the law of the first layer is the Gaussian of the same variance, which is what its projection on a
@@ -76,7 +76,7 @@ class PyTorch(Initialisation):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> network = bt.networks.PyTorch().draw(25, width=7, rng=torch.Generator().manual_seed(0))
+        >>> network = bt.networks.TorchLinearInit().draw(25, width=7, rng=torch.Generator().manual_seed(0))
         >>> bool(network.W.abs().max() <= 1 / 5), network.width
         (True, 7)
     """
@@ -148,13 +148,13 @@ class Kaiming(Initialisation):
 
 
 @dataclass(frozen=True)
-class Lazy(Initialisation):
+class LazyInit(Initialisation):
     """wang2022 2.1: w_s ~ N(0, I), output weights ±1/√m.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> network = bt.networks.Lazy().draw(100, width=400, rng=torch.Generator().manual_seed(0))
+        >>> network = bt.networks.LazyInit().draw(100, width=400, rng=torch.Generator().manual_seed(0))
         >>> network.v.abs().unique().tolist()
         [0.05]
     """
@@ -175,7 +175,7 @@ def redrawn(network: Kind, rng: Generator) -> Kind:
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=rng)
+        >>> network = bt.networks.TorchLinearInit().draw(3, width=5, rng=rng)
         >>> again = bt.networks.redrawn(network, rng)
         >>> again.shape == network.shape, bool((again.W == network.W).any())
         (True, False)

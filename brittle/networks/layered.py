@@ -19,7 +19,7 @@ class Layered(Network):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> network = bt.networks.TorchLinearInit().draw(3, width=5, rng=torch.Generator().manual_seed(0))
         >>> isinstance(network, bt.networks.Layered), network.shape
         (True, (3, 5, 1))
         >>> [tuple(weight.shape) for weight in network.weights]

@@ -13,11 +13,11 @@ from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks.affine import Affine, Convolution
+from brittle.networks.arithmetic import groups, kept_apart, matrix, numbered, numbers, per_axis
 from brittle.networks.bends import Bends
 from brittle.networks.circuit import Expression
-from brittle.networks.graph import Graph, Step, filled, last_uses
+from brittle.networks.graph import Graph, GraphStep, filled, last_uses
 from brittle.networks.operations import OPERATIONS
-from brittle.networks.placing import groups, kept_apart, matrix, numbered, numbers, per_axis
 from brittle.networks.terms import ALLOWANCE, CALL, Allowance, OpaqueError, require_entries
 
 MOVES = (
@@ -57,19 +57,21 @@ class Lowering(Bends):
         """The affine maps in float64, and whether all are layers of the graph as they were."""
         return self.circuit.layers(self.output())
 
-    def _value(self, step: Step, arguments: dict[str, Any]) -> Any:
+    def _value(self, step: GraphStep, arguments: dict[str, Any]) -> Any:
         name = step.operation
         if not any(isinstance(each, Expression) for each in _flat(arguments.values())):
             return _computed(name, arguments)
         if name == "size":
-            return _Rows() if arguments["dim"] % (len(arguments["self"].shape) + 1) == 0 else _moved(name, arguments)
+            return (
+                _BatchSize() if arguments["dim"] % (len(arguments["self"].shape) + 1) == 0 else _moved(name, arguments)
+            )
         if name in SAME:
             return arguments.get("self", arguments.get("input"))
         if name in MOVES:
             return self._moved(name, arguments)
         if name not in LOWERED:
             raise OpaqueError(_reason(name))
-        if any(isinstance(each, _Rows) for each in _flat(arguments.values())):
+        if any(isinstance(each, _BatchSize) for each in _flat(arguments.values())):
             raise OpaqueError(f"'{name}' depends on the number of examples")
         return LOWERED[name](self, **arguments)
 
@@ -215,10 +217,10 @@ class Lowering(Bends):
         return self.constant_pad_nd(inner, pad, value or 0)
 
 
-class _Rows(int):
+class _BatchSize(int):
     """The number of examples, which two stand for here."""
 
-    def __new__(cls) -> "_Rows":
+    def __new__(cls) -> "_BatchSize":
         return super().__new__(cls, 2)
 
 

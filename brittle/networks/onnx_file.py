@@ -6,15 +6,67 @@ from typing import Any
 
 import torch
 
-from brittle.common.errors import InputError, one_line, require
-from brittle.common.limits import LARGEST_GRAPH, LARGEST_ROW, read_whole
-from brittle.common.paths import existing
+from brittle.common.errors import InputError, existing, one_line, require
+from brittle.common.limits import LARGEST_GRAPH, LARGEST_MODEL, LARGEST_ROW, read_whole
 from brittle.networks.graph import Builder, Graph
-from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, Node
-from brittle.networks.onnx_shapes import FOLDS, Shapes, folded
-from brittle.networks.onnx_tensors import TORCH_TYPES, ExternalData, onnx_tensor
-from brittle.networks.onnx_wire import check_wire
+from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, OnnxNode
+from brittle.networks.onnx_shapes import FOLDS, TORCH_TYPES, ExternalData, Shapes, folded, onnx_tensor
 from brittle.networks.outputs import HOW, Choice, of_program
+
+Schema = dict[int, Any]  # from a field that holds messages to their schema, by the numbers of onnx.proto
+TENSOR: Schema = {2: {}, 13: {}}
+VALUE: Schema = {2: {1: {2: {1: {}}}}, 4: {}}
+ATTRIBUTE: Schema = {5: TENSOR, 10: TENSOR}
+NODE: Schema = {5: ATTRIBUTE}
+SPARSE: Schema = {1: TENSOR, 2: TENSOR}
+GRAPH: Schema = {1: NODE, 5: TENSOR, 11: VALUE, 12: VALUE, 13: VALUE, 14: {}, 15: SPARSE, 16: {}}
+ATTRIBUTE |= {6: GRAPH, 11: GRAPH, 22: SPARSE, 23: SPARSE}
+MODEL: Schema = {7: GRAPH, 8: {}, 14: {}, 20: {}, 25: {7: NODE, 9: {}}}
+
+
+def check_wire(path: Path, content: bytes) -> None:
+    """Refuse a file with more fields than a network has; each is visited once."""
+    waiting: list[tuple[int, int, Schema]] = [(0, len(content), MODEL)]
+    fields = 0
+    try:
+        while waiting:
+            place, end, schema = waiting.pop()
+            while place < end:
+                fields += 1
+                if fields > LARGEST_MODEL:
+                    raise InputError(f"{path}: has more than {LARGEST_MODEL} fields, the most that is read")
+                tag, place = _varint(content, place)
+                start, place = _skipped(content, place, tag & 7)
+                if tag & 7 == 2 and tag >> 3 in schema:
+                    waiting.append((start, min(place, end), schema[tag >> 3]))
+    except (IndexError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: is not an ONNX file") from None
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 70, 7):
+        byte = content[place]
+        place += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, place
+    raise ValueError("a number of more than ten bytes")
+
+
+def _skipped(content: bytes, place: int, kind: int) -> tuple[int, int]:
+    """Where a field's content starts and ends."""
+    if kind == 0:
+        return place, _varint(content, place)[1]
+    if kind == 2:
+        length, start = _varint(content, place)
+        return start, start + length
+    if kind in (1, 5):
+        return place, place + (8 if kind == 1 else 4)
+    raise ValueError("a group")
+
 
 OLDEST = 7  # before, sums and products named the axis along which they broadcast
 STANDARD = ("", "ai.onnx")
@@ -140,7 +192,7 @@ def _add(builder: Builder, shapes: Shapes, node: Any, opset: int) -> None:
             return
         require(node.op_type in NODES, "does not give a shape here, which is all that it is read for")
         _check_types(builder, node)
-        reader = Node(builder, node, opset, shapes)
+        reader = OnnxNode(builder, node, opset, shapes)
         NODES[node.op_type](reader)
         reader.finished()
         if reader.output in builder.constants:  # a view of constants is one

@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require, required
-from brittle.common.notes import note
-from brittle.networks.graph import Builder, Value
+from brittle.common.errors import note, require, required
+from brittle.networks.graph import Builder, GraphValue
 from brittle.networks.onnx_attributes import Attributes
 from brittle.networks.onnx_shapes import Shapes
 
@@ -16,7 +15,7 @@ EXACT_TYPES = (1, 11)  # TensorProto.FLOAT and DOUBLE: between them a change of 
 WHOLE = (torch.int64, torch.int32)
 
 
-class Node(Attributes):
+class OnnxNode(Attributes):
     """One node of a file, and where its steps go.
 
     The inputs that its reader asks for are noted as the attributes are; `finished` refuses any other.
@@ -25,7 +24,7 @@ class Node(Attributes):
     def __init__(self, builder: Builder, stored: Any, opset: int, shapes: Shapes) -> None:
         super().__init__(stored, opset)
         self.builder, self.output, self.shapes = builder, stored.output[0], shapes
-        self.inputs = [Value(name) if name else None for name in stored.input]
+        self.inputs = [GraphValue(name) if name else None for name in stored.input]
         self._asked: set[int] = set()
 
     def finished(self) -> None:
@@ -41,7 +40,7 @@ class Node(Attributes):
         self._asked.add(place)
         return len(self.inputs) > place and self.inputs[place] is not None
 
-    def value(self, place: int, whole: bool = False) -> Value:
+    def value(self, place: int, whole: bool = False) -> GraphValue:
         """An input to compute with: real numbers, or constants that are `whole`."""
         value = self._input(place)
         constant = self.builder.constants.get(value.name)
@@ -80,15 +79,15 @@ class Node(Attributes):
         require(len(numbers) == axes, f"has the {name} {numbers[:8]} for {axes} axes")
         return numbers
 
-    def keep(self, value: Tensor) -> Value:
+    def keep(self, value: Tensor) -> GraphValue:
         """A constant that is made of the file's, under a name that the file has not."""
         name = f"{self.output}:{len(self.builder.constants)}"
         while name in self.builder.constants:
             name += "'"
         self.shapes.keep(name, value)
-        return Value(name)
+        return GraphValue(name)
 
-    def weight(self, place: int, turned: bool, factor: float = 1.0) -> Value:
+    def weight(self, place: int, turned: bool, factor: float = 1.0) -> GraphValue:
         """A matrix (outputs, inputs), which is the file's own or made of it once; `turned` where it stands so there."""
         W, key = self.constant(place), (self.value(place).name, turned, factor)
         require(W.ndim == 2 and W.is_floating_point(), f"has weights of the shape {tuple(W.shape)} and type {W.dtype}")
@@ -98,11 +97,11 @@ class Node(Attributes):
             self.shapes.weights[key] = self.keep(((W if turned else W.T) * factor).contiguous())
         return self.shapes.weights[key]
 
-    def _input(self, place: int) -> Value:
+    def _input(self, place: int) -> GraphValue:
         return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
 
 
-def _gemm(node: Node) -> None:
+def _gemm(node: OnnxNode) -> None:
     require(not node.flag("transA"), "must take the rows as they are")
     W = node.weight(1, node.flag("transB"), node.number("alpha", 1.0))
     if not node.has(2):
@@ -115,7 +114,7 @@ def _gemm(node: Node) -> None:
     return node.add("linear", node.value(0), W, node.keep(bias))
 
 
-def _matmul(node: Node) -> None:
+def _matmul(node: OnnxNode) -> None:
     known = node.builder.constants
     W = known.get(node.value(1).name)
     if W is not None and W.ndim == 2 and node.value(0).name not in known:
@@ -123,7 +122,7 @@ def _matmul(node: Node) -> None:
     return node.add("matmul", node.value(0), node.value(1))
 
 
-def _conv(node: Node) -> None:
+def _conv(node: OnnxNode) -> None:
     W = node.constant(1)
     axes = W.ndim - 2
     same = node.list("kernel_shape", list(W.shape[2:])) == list(W.shape[2:])
@@ -135,7 +134,7 @@ def _conv(node: Node) -> None:
     node.add(f"conv{axes}d", rows, node.value(1), bias, strides, padding, dilations, groups)
 
 
-def _padded(node: Node, kernel: list[int]) -> tuple[Value, list[int]]:
+def _padded(node: OnnxNode, kernel: list[int]) -> tuple[GraphValue, list[int]]:
     """The input and its symmetric padding; other padding becomes a step of its own."""
     axes = len(kernel)
     pads = _pads(node, kernel)
@@ -147,7 +146,7 @@ def _padded(node: Node, kernel: list[int]) -> tuple[Value, list[int]]:
     return node.builder.add("constant_pad_nd", node.value(0), order), [0] * axes
 
 
-def _pads(node: Node, kernel: list[int]) -> list[int]:
+def _pads(node: OnnxNode, kernel: list[int]) -> list[int]:
     """At the beginnings of the axes and then at their ends; 'same' is as much as gives every stride an output."""
     way, axes = node.text("auto_pad", "NOTSET"), len(kernel)
     given = node.list("pads", [0] * (2 * axes))
@@ -168,7 +167,7 @@ def _pads(node: Node, kernel: list[int]) -> list[int]:
     return [*less, *more] if way == "SAME_UPPER" else [*more, *less]
 
 
-def _window(node: Node) -> tuple[int, list[int], list[int], list[int]]:
+def _window(node: OnnxNode) -> tuple[int, list[int], list[int], list[int]]:
     """Of a pooling: the number of axes, kernel, strides and padding."""
     kernel = node.list("kernel_shape", [])
     axes = len(kernel)
@@ -178,20 +177,20 @@ def _window(node: Node) -> tuple[int, list[int], list[int], list[int]]:
     return axes, kernel, node.per_axis("strides", axes), pads[:axes]
 
 
-def _max_pool(node: Node) -> None:
+def _max_pool(node: OnnxNode) -> None:
     axes, kernel, strides, pads = _window(node)
     dilations, ceil = node.per_axis("dilations", axes), node.flag("ceil_mode")
     node.add(f"max_pool{axes}d", node.value(0), kernel, strides, pads, dilations, ceil)
 
 
-def _average_pool(node: Node) -> None:
+def _average_pool(node: OnnxNode) -> None:
     axes, kernel, strides, pads = _window(node)
     require(set(node.per_axis("dilations", axes)) == {1}, "has dilations")
     ceil, whole = node.flag("ceil_mode"), node.flag("count_include_pad")
     node.add(f"avg_pool{axes}d", node.value(0), kernel, strides, pads, ceil, whole)
 
 
-def _pad(node: Node) -> None:
+def _pad(node: OnnxNode) -> None:
     """The numbers are inputs since version 11 and were attributes before; ATen begins at the last axis."""
     mode = node.text("mode", "constant")
     require(mode == "constant", f"has the padding '{mode[:20]}'; a constant one is read")
@@ -207,7 +206,7 @@ def _pad(node: Node) -> None:
     node.add("constant_pad_nd", node.value(0), order, float(value))
 
 
-def _slice(node: Node) -> None:
+def _slice(node: OnnxNode) -> None:
     """The numbers are inputs since version 10 and were attributes before; one step for each axis."""
     places = [node.list(name, []) for name in ("starts", "ends", "axes")]
     if node.has(1):
@@ -224,14 +223,14 @@ def _slice(node: Node) -> None:
     node.add("slice", value, *last)
 
 
-def _batch_norm(node: Node) -> None:
+def _batch_norm(node: OnnxNode) -> None:
     require(not node.flag("training_mode"), "normalises by the batch; export in evaluation mode")
     node.ignore("momentum")  # of training
     scale, shift, mean, variance = (node.value(place) for place in (1, 2, 3, 4))
     node.add("batch_norm", node.value(0), scale, shift, mean, variance, False, 0.0, node.number("epsilon", 1e-5))
 
 
-def _reshape(node: Node) -> None:
+def _reshape(node: OnnxNode) -> None:
     lengths = node.integers(1, sized=True)
     first, *rest = lengths or [0]
     kept = node.starts_with_rows(1) or first in (-1, 1, node.builder.rows)
@@ -243,12 +242,12 @@ def _reshape(node: Node) -> None:
     node.add("reshape_rows", node.value(0), rest)
 
 
-def _flatten(node: Node) -> None:
+def _flatten(node: OnnxNode) -> None:
     require(node.integer("axis", 1) == 1, "flattens more than each example")
     node.add("reshape_rows", node.value(0), [-1])
 
 
-def _clip(node: Node) -> None:
+def _clip(node: OnnxNode) -> None:
     """The limits are inputs since version 11 and were attributes before."""
     limits = []
     for place, name in ((1, "min"), (2, "max")):
@@ -261,23 +260,23 @@ def _clip(node: Node) -> None:
     return node.add("clamp", node.value(0), low, high)
 
 
-def _axes(node: Node) -> list[int]:
+def _axes(node: OnnxNode) -> list[int]:
     return node.integers(1) if node.has(1) else node.list("axes", [])
 
 
-def _cast(node: Node) -> None:
+def _cast(node: OnnxNode) -> None:
     to = node.integer("to", 0)
     require(to in EXACT_TYPES, f"casts to something else than floats of 32 or 64 bits (type {to}), which rounds")
     node.add("identity", node.value(0))
 
 
-def _unsqueeze(node: Node) -> None:
+def _unsqueeze(node: OnnxNode) -> None:
     axes = _axes(node)
     require(len(axes) == 1, f"adds the axes {axes}; one is read")
     node.add("unsqueeze", node.value(0), axes[0])
 
 
-def _squeeze(node: Node) -> None:
+def _squeeze(node: OnnxNode) -> None:
     axes = _axes(node)
     lengths = node.shapes.of(node.value(0).name) if axes else []
     fits = all(-len(lengths) <= axis < len(lengths) and lengths[axis] == 1 for axis in axes)
@@ -285,14 +284,14 @@ def _squeeze(node: Node) -> None:
     node.add("squeeze", node.value(0), axes or None)
 
 
-def _simple(operation: str, *inputs: int) -> Callable[[Node], None]:
+def _simple(operation: str, *inputs: int) -> Callable[[OnnxNode], None]:
     return lambda node: node.add(operation, *(node.value(place) for place in inputs))
 
 
-def _several(operation: str) -> Callable[[Node], None]:
+def _several(operation: str) -> Callable[[OnnxNode], None]:
     """Of one input or more, two at a time."""
 
-    def read(node: Node) -> None:
+    def read(node: OnnxNode) -> None:
         first, *others = (node.value(place) for place in range(len(node.inputs)))
         if not others:
             return node.add("identity", first)
@@ -303,8 +302,8 @@ def _several(operation: str) -> Callable[[Node], None]:
     return read
 
 
-def _over_axes(operation: str) -> Callable[[Node], None]:
-    def read(node: Node) -> None:
+def _over_axes(operation: str) -> Callable[[OnnxNode], None]:
+    def read(node: OnnxNode) -> None:
         axes = _axes(node)
         require(len(axes) > 0, "must name its axes")
         node.ignore("noop_with_empty_axes")
@@ -313,12 +312,12 @@ def _over_axes(operation: str) -> Callable[[Node], None]:
     return read
 
 
-def _hard_sigmoid(node: Node) -> None:
+def _hard_sigmoid(node: OnnxNode) -> None:
     slope = node.builder.add("mul", node.value(0), node.number("alpha", 0.2))
     node.add("clamp", node.builder.add("add", slope, node.number("beta", 0.5)), 0.0, 1.0)
 
 
-def _layer_norm(node: Node) -> None:
+def _layer_norm(node: OnnxNode) -> None:
     axis = node.integer("axis", -1)
     shape = node.shapes.of(node.value(0).name)
     require(axis % len(shape) > 0, "normalises more than each example")
@@ -326,7 +325,7 @@ def _layer_norm(node: Node) -> None:
     node.add("layer_norm", node.value(0), shape[axis % len(shape) :], scale, shift, node.number("epsilon", 1e-5))
 
 
-def _gather(node: Node) -> None:
+def _gather(node: OnnxNode) -> None:
     """One place of an axis; several are not read."""
     place = node.constant(1)
     single = place.ndim == 0 and place.dtype in WHOLE
@@ -334,11 +333,11 @@ def _gather(node: Node) -> None:
     node.add("select", node.value(0), node.integer("axis", 0), int(place))
 
 
-def _concat(node: Node) -> None:
+def _concat(node: OnnxNode) -> None:
     node.add("cat", [node.value(place) for place in range(len(node.inputs))], node.integer("axis", 1))
 
 
-def _softmax(node: Node) -> None:
+def _softmax(node: OnnxNode) -> None:
     """Along one axis since version 13; before, over all axes from one on, as if they were laid flat."""
     old, name = node.opset < 13, "log_softmax" if node.kind == "LogSoftmax" else "softmax"
     axis = node.integer("axis", 1 if old else -1)
@@ -348,7 +347,7 @@ def _softmax(node: Node) -> None:
     return node.add(name, node.value(0), axis)
 
 
-def _dropout(node: Node) -> None:
+def _dropout(node: OnnxNode) -> None:
     """As in evaluation: whoever exports a network in training mode means the network."""
     node.ignore("ratio", "seed")
     node.has(1)  # the ratio
@@ -357,7 +356,7 @@ def _dropout(node: Node) -> None:
     node.add("identity", node.value(0))
 
 
-NODES: dict[str, Callable[[Node], None]] = {
+NODES: dict[str, Callable[[OnnxNode], None]] = {
     "Gemm": _gemm, "MatMul": _matmul, "Conv": _conv, "Reshape": _reshape, "Flatten": _flatten, "Clip": _clip,
     "MaxPool": _max_pool, "AveragePool": _average_pool, "GlobalAveragePool": _simple("mean_places", 0),
     "Pad": _pad, "Slice": _slice, "Cast": _cast,

@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import InputError, require
-from brittle.common.notes import note
+from brittle.common.errors import InputError, note, require
 
 Choice = int | str  # the place of an output in a tuple, or its name
 LOGITS = "logits"

@@ -8,18 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, about, require
+from brittle.common.errors import InputError, about, note, require
 from brittle.common.limits import ALWAYS_TRIED, LARGEST_ROW, LARGEST_VALUE, LARGEST_WORK, TRIED_RATIO
-from brittle.common.notes import note
 from brittle.networks.adapter import PROBES, SCALES, Adapter
 from brittle.networks.base import Network
-from brittle.networks.endings import without_ending
 from brittle.networks.graph import (
     ROWS,
     Graph,
+    GraphStep,
+    GraphValue,
     Interpreter,
-    Step,
-    Value,
     computed,
     filled,
     keeps_rows,
@@ -28,6 +26,7 @@ from brittle.networks.graph import (
     shadow,
 )
 from brittle.networks.operations import VIEWS
+from brittle.networks.output_layers import without_ending
 from brittle.networks.recognise import Recognition, black_box, of_graph
 from brittle.networks.terms import OpaqueError
 
@@ -127,12 +126,12 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> Measured
     return Measured(most, largest, work)
 
 
-def _plain_inputs(step: Step) -> list[str]:
+def _plain_inputs(step: GraphStep) -> list[str]:
     """All inputs of a step, but the first length of a shape, which may be the number of examples."""
     lengths = step.arguments.get("shape", step.arguments.get("size"))
     if step.operation not in ("reshape", "view") or not isinstance(lengths, list | tuple):
         return list(step.inputs())
-    return [each.name for each in (step.arguments["self"], *lengths[1:]) if isinstance(each, Value)]
+    return [each.name for each in (step.arguments["self"], *lengths[1:]) if isinstance(each, GraphValue)]
 
 
 def _numbers(value: Any) -> int:
@@ -143,7 +142,7 @@ def _numbers(value: Any) -> int:
     return math.prod(each)
 
 
-def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
+def _work(step: GraphStep, arguments: dict[str, Any], value: Any) -> int:
     """Multiplications, roughly: what an unfriendly file would make endless."""
     count = _numbers(value)
     if step.operation in CONVOLUTIONS:
@@ -157,7 +156,7 @@ def _work(step: Step, arguments: dict[str, Any], value: Any) -> int:
     return 16 * (count + _numbers(arguments.get("self")))
 
 
-def _scratch(step: Step, arguments: dict[str, Any], value: Any) -> int:
+def _scratch(step: GraphStep, arguments: dict[str, Any], value: Any) -> int:
     """A convolution may copy every patch that its kernel sees."""
     if step.operation not in CONVOLUTIONS:
         return 0
@@ -171,7 +170,7 @@ def _features(graph: Graph) -> tuple[int, ...]:
     """(features,) where the first thing that happens to the input is a linear layer."""
     for step in graph.steps:
         W = step.arguments.get("weight")
-        if step.operation == "linear" and isinstance(W, Value) and W.name in graph.constants:
+        if step.operation == "linear" and isinstance(W, GraphValue) and W.name in graph.constants:
             return tuple(graph.constants[W.name].shape[1:])
         if step.operation not in (*VIEWS, "size") or step.operation in ("select", "slice"):
             return ()

@@ -7,20 +7,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import InputError, require
-from brittle.common.notes import note
+from brittle.common.errors import InputError, note, require
 from brittle.networks.adapter import PROBES, Adapter, evaluating, features, probes
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network, in_chunks
 from brittle.networks.deep import Deep, simplest
-from brittle.networks.endings import centred, without_ending
 from brittle.networks.estimators import Estimator, is_estimator, of_estimator
 from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph, Interpreter, of_one_type
 from brittle.networks.layered import Layered, LayeredModule
 from brittle.networks.lowering import lowered
+from brittle.networks.output_layers import Rows, centred, without_ending
 from brittle.networks.outputs import Choice, of_one_output, returned_by
-from brittle.networks.rows import Rows
 from brittle.networks.terms import OpaqueError
 from brittle.networks.trace import traced
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule

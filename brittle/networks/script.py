@@ -6,19 +6,61 @@ input, and operations outside the vocabulary are refused. Nothing of the file is
 """
 
 import ast
+import operator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from brittle.common.archives import Archive, opened
 from brittle.common.errors import InputError, about, require
-from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT
-from brittle.common.pickles import Record
-from brittle.common.storages import Storages, archive_content
-from brittle.networks.graph import WAY_OUT, Builder, Graph, Value
+from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT, Archive, opened
+from brittle.common.torch_files import PickledCall, Storages, archive_content
+from brittle.networks.graph import WAY_OUT, Builder, Graph, GraphValue
 from brittle.networks.outputs import HOW, Choice, entries, of_program
-from brittle.networks.script_values import FOLDED, Unknown, folded, whole
+
+
+class Unknown:
+    """A number or a choice that depends on the input, such as its number of axes."""
+
+
+FOLDED: dict[str, Callable[..., Any]] = {
+    "__is__": operator.is_, "__isnot__": operator.is_not, "__not__": operator.not_,
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul,
+}  # fmt: skip
+IDENTITIES = ("__is__", "__isnot__")  # asked of anything beside None
+
+
+def folded(name: str, values: list[Any], named: dict[str, Any]) -> Any:
+    """The result on known numbers; unknown where one of them is."""
+    if named not in ({}, {"alpha": 1}):  # 1 is what the tracer writes down
+        raise InputError(f"the operation '{name}' on numbers has other arguments here ({', '.join(named)[:100]})")
+    if any(isinstance(each, Unknown) for each in values):
+        return Unknown()
+    if not all(map(_is_plain, values)) and not (name in IDENTITIES and any(each is None for each in values)):
+        raise InputError(f"the operation '{name}' on lists or tensors is not read")
+    try:
+        result = FOLDED[name](*values)
+    except (TypeError, OverflowError) as error:
+        raise InputError(f"the operation '{name}' cannot be done ({error})") from None
+    if isinstance(result, str) or (isinstance(result, int) and abs(result) >= 2**63):
+        raise InputError(f"the operation '{name}' gives more than a number of 64 bits")
+    return result
+
+
+def whole(value: Any) -> int:
+    """`int(value)` of a known number: the digits after the point are cut off."""
+    if not isinstance(value, bool | int | float):
+        raise InputError("'int' of something that is no known number is not read")
+    if not -(2.0**63) <= value < 2.0**63:  # neither NaN nor infinity
+        raise InputError(f"'int' of {value} gives more than a number of 64 bits")
+    return int(value)
+
+
+def _is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, bool | int | float | str)
+
 
 LONGEST_LINE = 20_000
 
@@ -28,18 +70,18 @@ def read_script(path: str | Path, output: Choice | None = None) -> Graph:
     with opened(path, "a complete TorchScript file") as archive:
         records, storages = archive_content(archive, "data.pkl"), Storages(archive)
         constants = archive_content(archive, "constants.pkl")
-        require(isinstance(records, Record), f"{path}: holds no scripted module")
+        require(isinstance(records, PickledCall), f"{path}: holds no scripted module")
         require(isinstance(constants, tuple), f"{path}: its constants are no tuple")
         reader = _Reader(archive, storages, constants)
         try:
-            returned = reader.call(records, "forward", [Value("input")])
+            returned = reader.call(records, "forward", [GraphValue("input")])
         except RecursionError:
             raise InputError(f"{path}: its code is nested too deeply") from None
         except InputError as error:
             raise about(path, error) from None
         if output is not None or isinstance(returned, tuple | list | dict):
             returned = of_program(path, entries(returned), output)
-        require(isinstance(returned, Value), f"{path}: its forward does not return one tensor; {HOW}")
+        require(isinstance(returned, GraphValue), f"{path}: its forward does not return one tensor; {HOW}")
         return reader.builder.finished(returned.name)
 
 
@@ -57,7 +99,7 @@ class _Reader:
     def refuse(self, what: str) -> InputError:
         return InputError(f"{self.path}: its code uses {what[:200]}, which is not read; {WAY_OUT}")
 
-    def call(self, module: Record, method: str, arguments: list[Any]) -> Any:
+    def call(self, module: PickledCall, method: str, arguments: list[Any]) -> Any:
         return self.enter(f"{module.name}.{method}", [module, *arguments])
 
     def enter(self, name: str, arguments: list[Any]) -> Any:
@@ -171,13 +213,13 @@ class _Reader:
 
     def member(self, owner: Any, name: str) -> Any:
         """A submodule, a number or a tensor of a scripted module; every module is in evaluation mode."""
-        if not isinstance(owner, Record) or not isinstance(owner.state, dict):
+        if not isinstance(owner, PickledCall) or not isinstance(owner.state, dict):
             raise self.refuse(f"the attribute '{name}' of something that is no module")
         if name == "training":
             return False
         require(name in owner.state, f"{self.path}: the module '{owner.name}' has no '{name}'")
         value = owner.state[name]
-        if isinstance(value, Record) and not value.name.startswith("__torch__."):
+        if isinstance(value, PickledCall) and not value.name.startswith("__torch__."):
             return self.tensor(f"{owner.name}.{name}", value, self.storages)
         return value
 
@@ -187,12 +229,12 @@ class _Reader:
         require(held, f"{self.path}: the constant '{name[:100]}' is missing")
         return self.tensor(f"CONSTANTS.{name}", self.constants[int(place)], self.constant_storages)
 
-    def tensor(self, name: str, value: Record, storages: Storages) -> Any:
+    def tensor(self, name: str, value: PickledCall, storages: Storages) -> Any:
         key = f"{name}#{id(value)}"  # several modules of one class have arrays of one name
         if key not in self.tensors:
             self.tensors[key] = storages.tensor(name, value)
             self.builder.constant(key)
-        return Value(key)
+        return GraphValue(key)
 
     def called(self, function: ast.expr, arguments: Any, options: Any, local: dict[str, Any]) -> Any:
         path = _dotted(function)
@@ -206,7 +248,7 @@ class _Reader:
         named = {each.arg: self.value(each.value, local) for each in options if each.arg}
         if path in ("int", "ops.prim.NumToTensor") and len(values) == 1 and not named:
             (value,) = values
-            length = isinstance(value, Unknown) or (isinstance(value, Value) and self.builder.is_length(value))
+            length = isinstance(value, Unknown) or (isinstance(value, GraphValue) and self.builder.is_length(value))
             return value if length or path != "int" else whole(value)
         if path and path.startswith("torch.") and "torch" not in local:
             return self.operation(path.removeprefix("torch."), values, named)
@@ -214,7 +256,7 @@ class _Reader:
             raise self.refuse(f"the operation '{path}'")
         if isinstance(function, ast.Attribute) and not (path or "").startswith("__torch__."):
             module = self.value(function.value, local)
-            if isinstance(module, Record) and not named:
+            if isinstance(module, PickledCall) and not named:
                 return self.call(module, function.attr, values)
         target = self.value(function, local)
         if not isinstance(target, _Function) or named:
@@ -227,10 +269,10 @@ class _Reader:
         if name in ("dim", "len") or (name == "size" and len(values) == 1):
             measurable = len(values) == 1 and isinstance(values[0], list | tuple)
             return len(values[0]) if measurable else Unknown()
-        tensors = any(isinstance(each, Value) for each in values)
+        tensors = any(isinstance(each, GraphValue) for each in values)
         if name in FOLDED and (name.startswith("__") or not tensors):
             return folded(name, values, named)
-        if any(isinstance(each, Unknown | Record) for each in (*values, *named.values())):
+        if any(isinstance(each, Unknown | PickledCall) for each in (*values, *named.values())):
             raise self.refuse(f"the operation '{name}' on something that depends on the input")
         return self.builder.add(name, *values, **named)
 

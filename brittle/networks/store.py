@@ -17,30 +17,39 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from brittle.common.errors import InputError, about, require
+from brittle.common.errors import NETWORKS, InputError, about, existing, require, suffix_of
 from brittle.common.files import read_npz, write_npz
 from brittle.common.kinds import kinds_checked
-from brittle.common.paths import NETWORKS, suffix_of
-from brittle.common.tensors import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
+from brittle.common.limits import opened
+from brittle.common.torch_files import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
+from brittle.networks.array_files import graph_arrays, graph_of, is_whole, map_arrays, maps_of
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, as_layered
-from brittle.networks.exported import read_exported
-from brittle.networks.exported_write import exported, write_exported
+from brittle.networks.exported import exported, read_exported, write_exported
 from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph
-from brittle.networks.graph_files import graph_arrays, graph_of
-from brittle.networks.map_files import is_whole, map_arrays, maps_of
-from brittle.networks.module_state import KIND, into_module, module_state
 from brittle.networks.onnx_file import read_onnx
 from brittle.networks.onnx_write import require_onnx, write_onnx
 from brittle.networks.outputs import Choice
-from brittle.networks.programs import archive_kind
 from brittle.networks.rebuild import rebuilt
 from brittle.networks.recognise import Recognition
 from brittle.networks.script import read_script
-from brittle.networks.state import WAY_OUT, check_chain, numbers, of_state
+from brittle.networks.state import KIND, WAY_OUT, check_chain, into_module, module_state, numbers, of_state
 from brittle.networks.two_layer import TwoLayer
+
+
+def archive_kind(path: str | Path) -> str:
+    """`script`, `exported` or `tensors`, by what the zip archive holds; damaged files are `tensors`."""
+    existing(path)
+    try:
+        with opened(path, "an archive") as archive:
+            if "constants.pkl" in archive:
+                return "script"
+            return "exported" if "archive_format" in archive else "tensors"
+    except InputError:
+        return "tensors"
+
 
 TWO_LAYER_NAMES = ("W", "b", "v", "c", "W0", "b0", "v0", "c0")
 
@@ -66,7 +75,7 @@ def save_network(network: Network, path: str | Path) -> None:
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> network = bt.networks.TorchLinearInit().draw(3, width=5, rng=torch.Generator().manual_seed(0))
         >>> for name in ("net.npz", "net.safetensors"):
         ...     bt.networks.save_network(network, name)
     """
@@ -111,7 +120,7 @@ def load_network(
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> network = bt.networks.PyTorch().draw(3, width=5, rng=torch.Generator().manual_seed(0))
+        >>> network = bt.networks.TorchLinearInit().draw(3, width=5, rng=torch.Generator().manual_seed(0))
         >>> bt.networks.save_network(network, "net.npz")
         >>> bt.networks.load_network("net.npz").width
         5

@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from brittle.common.errors import InputError
-from brittle.networks.graph import Builder, Graph, UnknownOperation, Value
+from brittle.networks.graph import Builder, Graph, GraphValue, UnknownOperation
 from brittle.networks.terms import OpaqueError
 
 ROWS = (3, 5)
@@ -198,8 +198,8 @@ class _Tracer(TorchDispatchMode):  # type: ignore[no-untyped-call]
             return _small(value)
         if self._derived(value):
             self._require_named(value)
-            return Value(self.names[id(value)])
-        return Value(self._constant(value))
+            return GraphValue(self.names[id(value)])
+        return GraphValue(self._constant(value))
 
     def _constant(self, value: Tensor) -> str:
         """As it is now: what is written into it later makes it another one."""

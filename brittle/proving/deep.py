@@ -11,19 +11,18 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from brittle.certificates.deep_exact.ball import Ball
-from brittle.certificates.deep_exact.branch_and_bound import loosest
-from brittle.certificates.deep_exact.first_intervals import Intervals as FirstIntervals
-from brittle.certificates.deep_exact.interior_point import Solved, Target, first_iterate, maximise
+from brittle.certificates.deep_exact.ball import AttackBall
+from brittle.certificates.deep_exact.ball import LayerIntervals as FirstIntervals
+from brittle.certificates.deep_exact.branch_and_bound import loosest, margin_at
+from brittle.certificates.deep_exact.interior_point import BranchTarget, SolvedBranch, first_iterate, maximise
 from brittle.certificates.deep_exact.leaf import inequalities, multipliers
 from brittle.certificates.deep_exact.problem import FREE as UNKNOWN
 from brittle.certificates.deep_exact.problem import OFF as IS_OFF
 from brittle.certificates.deep_exact.problem import ON as IS_ON
-from brittle.certificates.deep_exact.problem import Branch, Problem, Root, margin_units, units_of
-from brittle.certificates.deep_exact.relaxed_attack import margin_at
+from brittle.certificates.deep_exact.problem import Root, SdpProblem, SignBranch, margin_units, units_of
 from brittle.certificates.layers import DeepMargins
-from brittle.certificates.scales import Array
-from brittle.proving.program import Line, Program, Unproved, short
+from brittle.certificates.rounding import Array
+from brittle.proving.program import Line, Program, ProofNotFound, short
 from proofcheck.balls import Refused
 from proofcheck.lagrangian import FREE, OFF, ON, Margin, Step
 from proofcheck.network import Intervals
@@ -36,7 +35,7 @@ POINT = 1e-6  # of what a neuron's weights can do: the least width for that
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenBranches:
     """A point that the judge was asked about."""
 
     signs: NDArray[np.int8]
@@ -60,15 +59,15 @@ class DeepProver:
             except Refused:
                 continue
             return (Line(STEP, step), *([] if after is None else self._branch(after, _signs(after))))
-        raise Unproved("no step is definite")
+        raise ProofNotFound("no step is definite")
 
     def _branch(self, known: Intervals, base: NDArray[np.int8]) -> list[Line]:
         """The lines that leave no flip in a branch; `base` are signs at the root, whose constraints are forgotten."""
         if self.margin.never(known):
             return [Line(NEVER)]
         if self.expired():
-            raise Unproved("time is up")
-        local = _Local.of(self.margin, known, np.where(base == UNKNOWN, _signs(known), UNKNOWN).astype(np.int8))
+            raise ProofNotFound("time is up")
+        local = _DeepBranch.of(self.margin, known, np.where(base == UNKNOWN, _signs(known), UNKNOWN).astype(np.int8))
         solved, seen = local.solved(self.expired)
         lines, after = self._replayed(seen, known)
         if after is None:
@@ -90,7 +89,7 @@ class DeepProver:
                 lines += self._branch(part, base)
         return lines
 
-    def _replayed(self, seen: list[Seen], known: Intervals) -> tuple[list[Line], Intervals | None]:
+    def _replayed(self, seen: list[SeenBranches], known: Intervals) -> tuple[list[Line], Intervals | None]:
         """The steps that matter, and what is known after them."""
         lines, groups = list[Line](), _groups(seen)
         for group, following in zip(groups, [*groups[1:], None], strict=False):  # there may be none
@@ -141,13 +140,13 @@ class DeepProver:
         """Without free neurons: the multipliers of the polyhedron's nearest point, or of a contradiction."""
         first = self.margin.network.first_intervals(self.margin.z, self.margin.radius)
         alive = np.where(first.high > 0, _signs(known), UNKNOWN)  # the model knows no rows of the others
-        step = _Local.of(self.margin, known, alive.astype(np.int8)).leaf(known)
+        step = _DeepBranch.of(self.margin, known, alive.astype(np.int8)).leaf(known)
         try:
             after = self.margin.after(step, known, narrow=True)
         except Refused as reason:
-            raise Unproved(f"a branch without free neurons stays open: {reason}") from None
+            raise ProofNotFound(f"a branch without free neurons stays open: {reason}") from None
         if after is not None:
-            raise Unproved("a branch without free neurons stays open")
+            raise ProofNotFound("a branch without free neurons stays open")
         return [Line(self._code(step, known), step)]
 
 
@@ -166,9 +165,9 @@ def _narrower(after: Intervals, before: Intervals) -> bool:
     return bool((~np.isfinite(old) & np.isfinite(new)).any() or (new < 0.99 * old).any())
 
 
-def _groups(seen: list[Seen]) -> list[list[Seen]]:
+def _groups(seen: list[SeenBranches]) -> list[list[SeenBranches]]:
     """Points that follow each other with the same signs."""
-    groups: list[list[Seen]] = []
+    groups: list[list[SeenBranches]] = []
     for each in seen:
         if groups and (groups[-1][0].signs == each.signs).all():
             groups[-1].append(each)
@@ -178,18 +177,18 @@ def _groups(seen: list[Seen]) -> list[list[Seen]]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Local:
+class _DeepBranch:
     """A branch as the interior point sees it; `listed` (n,) are the root's neurons in the network."""
 
     margin: Margin
     root: Root
-    branch: Branch
+    branch: SignBranch
     listed: NDArray[np.intp]
     units: NDArray[np.int64]  # of all hidden neurons
     margin_unit: int
 
     @classmethod
-    def of(cls, margin: Margin, known: Intervals, split: NDArray[np.int8]) -> "_Local":
+    def of(cls, margin: Margin, known: Intervals, split: NDArray[np.int8]) -> "_DeepBranch":
         net = margin.network
         low, high = known.low.copy(), known.high.copy()
         steep = np.concatenate([np.linalg.norm(W, axis=1) for W in net.weights[:-1]]) * margin.radius
@@ -203,7 +202,7 @@ class _Local:
         biases = [torch.from_numpy(b) for b in (*net.biases[:-1], margin.c0.mid.reshape(1))]
         none = np.zeros(1, dtype=np.int64)
         margins = DeepMargins(tuple(weights), tuple(biases), torch.from_numpy(margin.x), 0, none)
-        ball = Ball.of(margins, margin.radius)
+        ball = AttackBall.of(margins, margin.radius)
         units = [units_of(*each) for each in zip(ends.low, ends.high, strict=True)]
         root = Root.of(ball, ends)
         listed = np.concatenate([part.start + place for part, place in zip(parts, root.places, strict=True)])
@@ -213,21 +212,21 @@ class _Local:
                 branch = branch.split(place, int(split[neuron]))
         return cls(margin, root, branch, listed, np.concatenate(units), int(margin_units(ball, units[-1])[0]))
 
-    def solved(self, expired: Callable[[], bool]) -> tuple[Solved, list[Seen]]:
-        seen: list[Seen] = []
+    def solved(self, expired: Callable[[], bool]) -> tuple[SolvedBranch, list[SeenBranches]]:
+        seen: list[SeenBranches] = []
         ball = self.root.ball
-        target = Target(ball.reach, 0.5 * ball.reach**2 * (1 + BEYOND), PRECISION, expired)
-        problem = Problem.of(self.root, self.branch, 0)
+        target = BranchTarget(ball.reach, 0.5 * ball.reach**2 * (1 + BEYOND), PRECISION, expired)
+        problem = SdpProblem.of(self.root, self.branch, 0)
         start = first_iterate(problem, ball.reach, margin_at(ball, 0))
         if start is None:
-            return Solved.nothing(self.branch, problem, 0.0), seen
+            return SolvedBranch.nothing(self.branch, problem, 0.0), seen
 
-        def observe(branch: Branch, problem: Problem, y: Array) -> None:
-            seen.append(Seen(branch.signs.copy(), self.step(branch, problem, y)))
+        def observe(branch: SignBranch, problem: SdpProblem, y: Array) -> None:
+            seen.append(SeenBranches(branch.signs.copy(), self.step(branch, problem, y)))
 
         return maximise(self.root, self.branch, 0, start, target, 0.0, observe), seen
 
-    def step(self, branch: Branch, problem: Problem, y: Array) -> Step:
+    def step(self, branch: SignBranch, problem: SdpProblem, y: Array) -> Step:
         m, kinds = problem.multipliers(y), self._kinds(branch)
         lam, rho, tau = np.zeros((3, len(kinds)))
         free, settled = self.listed[problem.free], self.listed[problem.settled]
@@ -244,8 +243,8 @@ class _Local:
         """
         signs = np.where(known.low >= 0, IS_ON, IS_OFF)[self.listed].astype(np.int8)
         ends = (np.ldexp(each[self.listed], -self.units[self.listed]) for each in known)
-        branch = Branch(signs, *ends)
-        problem = Problem.of(self.root, branch, 0)
+        branch = SignBranch(signs, *ends)
+        problem = SdpProblem.of(self.root, branch, 0)
         A, h = inequalities(problem)
         nu = multipliers(A, h)
         normal, lift = nu @ A, float(h @ nu)
@@ -257,7 +256,7 @@ class _Local:
         walls = np.zeros(len(self.margin.x))
         return short(Step(self._kinds(branch), nothing, nothing, nothing, nothing, nothing, both, walls, mu))
 
-    def _kinds(self, branch: Branch) -> NDArray[np.int8]:
+    def _kinds(self, branch: SignBranch) -> NDArray[np.int8]:
         signs = np.concatenate(self.root.signs)
         signs[self.listed] = branch.signs
         return np.where(signs == UNKNOWN, FREE, np.where(signs == IS_ON, ON, OFF)).astype(np.int8)

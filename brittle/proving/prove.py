@@ -10,18 +10,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.certificates.neighbourhood import Span
-from brittle.certificates.scales import Array
+from brittle.certificates.margins import WeightSpan
+from brittle.certificates.rounding import Array
 from brittle.common.errors import require
 from brittle.common.files import replacing
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_blas_thread
+from brittle.data import Data
 from brittle.networks import Layered, Network, as_layered
-from brittle.proving.chains import Chained, Rivals
 from brittle.proving.deep import DeepProver
-from brittle.proving.program import Line, Program, Unproved, programs_of, steps_of
+from brittle.proving.program import ChainProof, Line, Program, ProofNotFound, Rivals, programs_of, steps_of
 from brittle.proving.two_layers import TwoLayerProver
-from brittle.settings import Data
 from proofcheck.balls import Ball, Definite, Refused
 from proofcheck.lagrangian import Margin, Step
 from proofcheck.network import Network as Checked
@@ -174,12 +173,12 @@ class _Prover:
         return self.box is None and (len(self.network.parts) == 1 or self.network.parts[-1].stop <= SMALL)
 
     @cached_property
-    def span(self) -> Span:
-        return Span.of(self.network.weights[0])
+    def span(self) -> WeightSpan:
+        return WeightSpan.of(self.network.weights[0])
 
     @cached_property
-    def chained(self) -> Chained:
-        return Chained.of(self.layered)
+    def chained(self) -> ChainProof:
+        return ChainProof.of(self.layered)
 
     def claims(self, lower: Tensor, flips: Tensor, watch: Watch) -> Iterator[tuple[int, float, list[Program]]]:
         for row, radius in enumerate(lower.tolist()):
@@ -193,7 +192,7 @@ class _Prover:
             deadline = time.process_time() + self.seconds / 2**attempt
             try:
                 programs = self._programs(row, radius, flip, deadline)
-            except Unproved:
+            except ProofNotFound:
                 continue
             one = Proof(self.network, self.X, self.y, (row,), (radius,), tuple(programs), self.X, self.box)
             if one.checked(0, self.cache):
@@ -222,7 +221,7 @@ class _Prover:
         if self.searches and len(self.network.parts) == 1:
             try:
                 return [TwoLayerProver(margin, self.span, expired).program(flip) for margin in margins]
-            except Unproved:  # the dual of all layers costs more and ends in polyhedra
+            except ProofNotFound:  # the dual of all layers costs more and ends in polyhedra
                 if self.network.parts[-1].stop > SMALL:
                     raise
         rivals = self._rivals(row, radius)
@@ -243,7 +242,7 @@ class _Prover:
             except Refused:
                 continue
         if not self.searches:
-            raise Unproved("one dual point is not enough")
+            raise ProofNotFound("one dual point is not enough")
         return DeepProver(margin, expired).program(rivals.first(rival))
 
     def _dual_radius(self, row: int, certified: float) -> float:

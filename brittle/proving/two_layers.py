@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from brittle.certificates import curvature
+from brittle.certificates import dual_bound
+from brittle.certificates.dual import closed_form, first_iterate
 from brittle.certificates.dual_bound import Kind, Kinds
-from brittle.certificates.dual_start import closed_form, first_iterate
-from brittle.certificates.neighbourhood import LocalModel, Span
-from brittle.certificates.saddle import Iterate, Saddle, Solved
-from brittle.certificates.scales import Array
-from brittle.proving.program import Line, Program, Unproved, short
+from brittle.certificates.margins import LocalModel, WeightSpan
+from brittle.certificates.rounding import Array
+from brittle.certificates.saddle import Saddle, SaddleIterate, SolvedSaddle
+from brittle.proving.program import Line, Program, ProofNotFound, short
 from proofcheck.balls import Refused
 from proofcheck.lagrangian import FREE, LINE, OFF, ON, Margin, Step
 from proofcheck.network import Intervals
@@ -34,7 +34,7 @@ class TwoLayerProver:
     """Looks for a proof that no flip of the margin lies within its radius; `expired` says that time is up."""
 
     margin: Margin
-    span: Span
+    span: WeightSpan
     expired: Callable[[], bool]
 
     @property
@@ -58,8 +58,8 @@ class TwoLayerProver:
             if self.margin.never(known):
                 return [*lines, Line(NEVER)]
             if self.expired():
-                raise Unproved("time is up")
-            local = _Local.of(self.margin, self.span, self.units, known, split)
+                raise ProofNotFound("time is up")
+            local = _TwoLayerBranch.of(self.margin, self.span, self.units, known, split)
             solved = local.solved(epsilon)
             step = short(local.step(solved, known))
             try:
@@ -83,10 +83,10 @@ class TwoLayerProver:
             return STEP
         return CLOSE
 
-    def _children(self, known: Intervals, split: Kinds, local: "_Local", solved: Solved) -> list[Line]:
+    def _children(self, known: Intervals, split: Kinds, local: "_TwoLayerBranch", solved: SolvedSaddle) -> list[Line]:
         neuron = local.loosest(solved)
         if neuron is None:
-            raise Unproved("a branch without free neurons stays open")
+            raise ProofNotFound("a branch without free neurons stays open")
         lines = [Line(SPLIT, neuron=neuron)]
         for kind, low, high in ((Kind.ACTIVE, 0.0, np.inf), (Kind.INACTIVE, -np.inf, 0.0)):
             part = Intervals(known.low.copy(), known.high.copy())
@@ -99,7 +99,7 @@ class TwoLayerProver:
 
 
 @dataclass(frozen=True, eq=False)
-class _Local:
+class _TwoLayerBranch:
     """The model of a branch: `places` are its neurons in the network; `enough` is ½R² and a little."""
 
     margin: Margin
@@ -110,7 +110,9 @@ class _Local:
     enough: float
 
     @classmethod
-    def of(cls, margin: Margin, span: Span, units: tuple[int, int], known: Intervals, split: Kinds) -> "_Local":
+    def of(
+        cls, margin: Margin, span: WeightSpan, units: tuple[int, int], known: Intervals, split: Kinds
+    ) -> "_TwoLayerBranch":
         e, top = units
         c, c0 = np.ldexp(margin.c.mid, -top), float(np.ldexp(margin.c0.mid, -top))
         W, a, radius = np.ldexp(span.coordinates, e), margin.z.mid, float(np.ldexp(margin.radius, -e))
@@ -126,7 +128,7 @@ class _Local:
         kinds = np.where(concave, np.where(split != 0, split, Kind.CONCAVE), Kind.CONVEX)[places].astype(np.int8)
         return cls(margin, model, places, kinds, units, 0.5 * radius**2 * (1 + MARGIN))
 
-    def solved(self, epsilon: Array) -> Solved:
+    def solved(self, epsilon: Array) -> SolvedSaddle:
         """Curvatures along the barrier's path, with the best multipliers at each."""
         start = first_iterate(self.model, np.ldexp(epsilon, -self.units[0]))
         now = best = self._start(start)
@@ -136,21 +138,21 @@ class _Local:
             if len(N) == 0 or nu <= last or best.value >= self.enough:
                 break
             W, C, z = self.model.W[N], -now.iterate.multiplier * c, now.concave_inputs
-            nu = max(0.2 * min(nu, curvature.fitting_barrier(W, C, z, kappa_N)), last)
+            nu = max(0.2 * min(nu, dual_bound.fitting_barrier(W, C, z, kappa_N)), last)
             kappa = now.saddle.curvatures.copy()
-            kappa[N] = curvature.newton(W, C, z, kappa_N, nu)
+            kappa[N] = dual_bound.newton(W, C, z, kappa_N, nu)
             saddle = Saddle.at(self.model, self.kinds, kappa)
-            now = Solved(saddle, saddle.solve(now.iterate, self.enough, rounds=4, steps=6))
+            now = SolvedSaddle(saddle, saddle.solve(now.iterate, self.enough, rounds=4, steps=6))
             best = now if now.value > best.value else best
         if best.value < self.enough:
-            best = Solved(
+            best = SolvedSaddle(
                 best.saddle, best.saddle.solve(best.iterate, self.enough, rounds=40, steps=30, tolerance=1e-9)
             )
         if best.value < self.enough and len(best.saddle.concave.rows) == 0:
             best = self._polyhedral(best)
         return best
 
-    def _polyhedral(self, solved: Solved) -> Solved:
+    def _polyhedral(self, solved: SolvedSaddle) -> SolvedSaddle:
         """Without concave neurons the multipliers (μ, g, rest ≥ 0 with g + rest = μc where convex) are those of the
         nearest point of a polyhedron, or of a contradiction: non-negative least squares.
         """
@@ -175,23 +177,23 @@ class _Local:
             mu = 1e-12 * found.max()
         g = np.where(convex, np.clip(g, 0, mu * model.c), g)
         iterate = solved.saddle.evaluate(mu, g)
-        return Solved(solved.saddle, iterate) if iterate.value > solved.value else solved
+        return SolvedSaddle(solved.saddle, iterate) if iterate.value > solved.value else solved
 
-    def _start(self, start: Iterate) -> Solved:
+    def _start(self, start: SaddleIterate) -> SolvedSaddle:
         if not ((self.kinds == Kind.ACTIVE) | (self.kinds == Kind.INACTIVE)).any():
             return closed_form(self.model, start, self.enough)
         N = np.flatnonzero(self.kinds == Kind.CONCAVE)
         W, kappa, model = self.model.W[N], np.zeros(len(self.kinds)), self.model
-        kappa[N] = curvature.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, 0.9)
+        kappa[N] = dual_bound.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, 0.9)
         saddle = Saddle.at(model, self.kinds, kappa)
-        return Solved(saddle, saddle.solve(start, self.enough, rounds=6, steps=8, tolerance=1e-6))
+        return SolvedSaddle(saddle, saddle.solve(start, self.enough, rounds=6, steps=8, tolerance=1e-6))
 
     def settles(self, known: Intervals) -> bool:
         """Whether a concave neuron of the model has a sign now."""
         free = self.places[self.kinds == Kind.CONCAVE]
         return bool(((known.low[free] >= 0) | (known.high[free] <= 0)).any())
 
-    def loosest(self, solved: Solved) -> int | None:
+    def loosest(self, solved: SolvedSaddle) -> int | None:
         """The neuron to split."""
         free, _, c, kappa = solved.saddle.concave
         if len(free) == 0:
@@ -201,7 +203,7 @@ class _Local:
         near = np.abs(z) / self.model.sizes[free]
         return int(self.places[free[looseness.argmax() if looseness.max() > 0 else near.argmin()]])
 
-    def step(self, solved: Solved, known: Intervals) -> Step:
+    def step(self, solved: SolvedSaddle, known: Intervals) -> Step:
         """The dual point in the network's units: a parabola of slope s at 0 and curvature κ under C·φ(z), C < 0, is
         what λ = 2κ with β = 2s + |C|, or α = -2s - |C|, leaves of it once h is minimised away.
         """

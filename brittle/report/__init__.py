@@ -9,20 +9,23 @@ if TYPE_CHECKING:
     from brittle.report.audit_figures import write_audit_pictures
     from brittle.report.audit_page import write_audit_page
     from brittle.report.figures import write_figure
-    from brittle.report.origin import Origin
-    from brittle.report.sandwich import draw_sandwich
-    from brittle.report.sweeps import write_csv, write_latex
+    from brittle.report.plot.movement import draw_sandwich
+    from brittle.report.theorem_index import write_csv, write_latex
+    from brittle.report.words import Origin
 else:
     __getattr__, __dir__ = lazy_names(
         __name__,
         {
-            "plot": ("plot",),
             "audit_figures": ("write_audit_pictures",),
             "audit_page": ("write_audit_page",),
             "figures": ("write_figure",),
-            "origin": ("Origin",),
-            "sandwich": ("draw_sandwich",),
-            "sweeps": ("write_csv", "write_latex"),
+            "plot": ("plot",),
+            "plot.movement": ("draw_sandwich",),
+            "theorem_index": (
+                "write_csv",
+                "write_latex",
+            ),
+            "words": ("Origin",),
         },
     )
 

@@ -6,12 +6,24 @@ from markupsafe import Markup
 from torch import Tensor
 
 from brittle.auditing import Audit
-from brittle.auditing.applicable import TheoremRow
-from brittle.auditing.mechanisms import Mechanism
-from brittle.auditing.treatment import HELPS, Treatment
-from brittle.report.numbers import number, share, times
+from brittle.auditing.found import Mechanism, TheoremRow
+from brittle.auditing.treatment import HELPS, RemedyResult
 from brittle.report.remedy_chart import ranked
-from brittle.report.svg import Axis, bar, bottom_axis, curve, density, left_axis, line, picture, tag, text
+from brittle.report.svg import (
+    Axis,
+    bar,
+    bottom_axis,
+    curve,
+    density,
+    left_axis,
+    line,
+    number,
+    picture,
+    share,
+    tag,
+    text,
+    times,
+)
 from brittle.theorems import Comparison, Relation
 
 WIDTH, HEIGHT = 460.0, 250.0
@@ -40,7 +52,7 @@ def hatching() -> Markup:
     return tag("svg", tag("defs", pattern), width=0, height=0, class_="defs", aria_hidden="true")
 
 
-def gauge(audit: Audit, best: Treatment | None) -> Markup:
+def gauge(audit: Audit, best: RemedyResult | None) -> Markup:
     """The share of what the data allow: proved solid, open hatched; where the best remedy would bring it."""
     limit = audit.limit
     assert limit is not None
@@ -192,13 +204,13 @@ def remedy_bars(audit: Audit) -> Markup:
     return strip(height, told, *bars, _now(now, now / most, len(tried)), *names)
 
 
-def _remedy_bar(y: float, remedy: Treatment, most: float) -> Markup:
+def _remedy_bar(y: float, remedy: RemedyResult, most: float) -> Markup:
     reached = min(remedy.radius_after, most) / most
     kind = "helped" if remedy.factor >= HELPS or math.isnan(remedy.factor) else "hurt"  # NaN: it was 0 before
     return tag("rect", x=0, y=y + 17, width=_percent(reached), height=10, rx=3, class_=kind)
 
 
-def _remedy_name(y: float, remedy: Treatment) -> Markup:
+def _remedy_name(y: float, remedy: RemedyResult) -> Markup:
     factor = "" if math.isnan(remedy.factor) else f" ({times(remedy.factor)})"
     reached = {"x": "100%", "y": y + 12, "text_anchor": "end", "class_": "label"}
     return tag("text", remedy.name, x=0, y=y + 12, class_="label") + tag(

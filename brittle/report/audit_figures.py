@@ -10,12 +10,12 @@ from torch import Tensor
 
 from brittle.auditing import Audit
 from brittle.auditing.costs import operations
-from brittle.auditing.sample import audited
+from brittle.auditing.pieces import audited
 from brittle.auditing.treatment import HELPS
 from brittle.common.kinds import kinds_checked
+from brittle.data import Data
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels, save
-from brittle.settings import Data
 
 GRID, COARSE = 81, 31
 SLICE_WORK = 4e10  # operations for the slice with the finer grid
@@ -30,7 +30,7 @@ def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Pat
     Examples:
         >>> from pathlib import Path
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> found = bt.audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=1, remedies="none")
         >>> bt.report.write_audit_pictures(found, found.model, found.data, Path("pictures"))
         >>> sorted(path.name for path in Path("pictures").iterdir())

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from brittle.auditing import Audit
 from brittle.auditing.costs import operations
-from brittle.auditing.sample import audited
+from brittle.auditing.pieces import audited
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 
 ABOUT = 0.1  # of the median radius: an example so near to it is typical
 FEATURES = 5  # that move most
@@ -29,7 +29,7 @@ LARGEST = 2_000_000  # numbers in pictures: with more the page would be too heav
 
 
 @dataclass(frozen=True, eq=False)
-class Examples:
+class ExampleViews:
     """The `audit`'s examples with their shortest flips, on the `network` and the `data` that it was about."""
 
     audit: Audit

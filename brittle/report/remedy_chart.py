@@ -7,9 +7,8 @@ from markupsafe import Markup
 
 from brittle.auditing import Audit
 from brittle.auditing.curve import CurvePoint
-from brittle.auditing.treatment import Treatment, best
-from brittle.report.numbers import number, share, times
-from brittle.report.svg import Axis, curve, left_axis, line, picture, tag, text
+from brittle.auditing.treatment import RemedyResult, best
+from brittle.report.svg import Axis, curve, left_axis, line, number, picture, share, tag, text, times
 
 WIDTH, HEIGHT = 640.0, 330.0
 LEFT, RIGHT, TOP, BOTTOM = 56.0, 480.0, 34.0, 282.0
@@ -19,7 +18,7 @@ APART = 15.0  # pixels between two names
 
 
 @dataclass(frozen=True)
-class Place:
+class ChartPoint:
     """A network in the picture: its name, accuracy, radius, and the radius' interval."""
 
     name: str
@@ -34,8 +33,10 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     if not tried or not math.isfinite(audit.vulnerability.free.median):
         return None
     judges = len(audit.data if audit.data.X_test is None else audit.data.test)
-    now = Place("now", tried[0].accuracy_before, audit.vulnerability.free.median, audit.vulnerability.free.interval)
-    places = [Place(each.name, each.accuracy_after, each.radius_after, each.interval_after) for each in tried]
+    now = ChartPoint(
+        "now", tried[0].accuracy_before, audit.vulnerability.free.median, audit.vulnerability.free.interval
+    )
+    places = [ChartPoint(each.name, each.accuracy_after, each.radius_after, each.interval_after) for each in tried]
     right = NARROW_RIGHT if narrow else RIGHT
     across, up = _axes([now, *places], tried, judges, right)
     chosen = best(audit.remedies)
@@ -55,7 +56,7 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     )
 
 
-def ranked(audit: Audit) -> list[Treatment]:
+def ranked(audit: Audit) -> list[RemedyResult]:
     """The best one first, then by how far they move the median; those that could not be applied last."""
     chosen = best(audit.remedies)
     return sorted(
@@ -70,7 +71,7 @@ def wilson(accuracy: float, count: int) -> tuple[float, float]:
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float) -> tuple[Axis, Axis]:
+def _axes(places: list[ChartPoint], tried: list[RemedyResult], judges: int, right: float) -> tuple[Axis, Axis]:
     accuracies = [end for place in places for end in wilson(place.accuracy, judges)]
     radii = [end for place in places for end in (place.radius, *place.interval) if math.isfinite(end)]
     way = [point for each in tried for point in _points(each)]
@@ -84,7 +85,7 @@ def _axes(places: list[Place], tried: list[Treatment], judges: int, right: float
     )
 
 
-def _points(remedy: Treatment) -> list[CurvePoint]:
+def _points(remedy: RemedyResult) -> list[CurvePoint]:
     """The networks that can be had on the way of a remedy that asks for more and more.
 
     They were attacked on some of the examples: their radii are brought to the median of all, so that the way begins
@@ -97,7 +98,7 @@ def _points(remedy: Treatment) -> list[CurvePoint]:
     return [replace(point, radius=scale * point.radius) for point in remedy.curve.points if point.radius < math.inf]
 
 
-def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
+def _way(remedy: RemedyResult, shown: bool, across: Axis, up: Axis) -> Markup:
     """The networks on the way of one remedy; of several only one is shown at a time."""
     points = _points(remedy)
     places = [(across(point.accuracy), up(point.radius)) for point in points]
@@ -113,14 +114,14 @@ def _way(remedy: Treatment, shown: bool, across: Axis, up: Axis) -> Markup:
     return tag("g", curve(places, "kappa"), *dots, class_=kind, data_course=remedy.name)
 
 
-def _told(remedy: Treatment, point: CurvePoint) -> str:
+def _told(remedy: RemedyResult, point: CurvePoint) -> str:
     asked = "" if point.kappa is None else f", κ = {number(point.kappa, 2)}"
     before, examples = remedy.radius_before, 0 if remedy.curve is None else remedy.curve.examples
     reached = times(point.radius / before) if before > 0 else f"radius {number(point.radius, 3)}"
     return f"{remedy.name}{asked}: {reached} on {examples} examples, at {share(point.accuracy)}"
 
 
-def _whiskers(place: Place, judges: int, across: Axis, up: Axis) -> Markup:
+def _whiskers(place: ChartPoint, judges: int, across: Axis, up: Axis) -> Markup:
     """What the examples leave open of the accuracy and of the median."""
     low, high = wilson(place.accuracy, judges)
     x, y = across(place.accuracy), up(place.radius)
@@ -128,7 +129,7 @@ def _whiskers(place: Place, judges: int, across: Axis, up: Axis) -> Markup:
     return line(across(low), y, across(high), y, "whisker") + line(x, up(bottom), x, up(top), "whisker")
 
 
-def _arrow(now: Place, then: Place, across: Axis, up: Axis) -> Markup:
+def _arrow(now: ChartPoint, then: ChartPoint, across: Axis, up: Axis) -> Markup:
     start, end = (across(now.accuracy), up(now.radius)), (across(then.accuracy), up(then.radius))
     length = math.hypot(end[0] - start[0], end[1] - start[1])
     if length < 16:
@@ -139,7 +140,7 @@ def _arrow(now: Place, then: Place, across: Axis, up: Axis) -> Markup:
     return line(*start, tip[0] - 6 * ux, tip[1] - 6 * uy, "arrow") + curve([tip, *wings], "arrowhead", closed=True)
 
 
-def _dot(place: Place, across: Axis, up: Axis, class_: str) -> Markup:
+def _dot(place: ChartPoint, across: Axis, up: Axis, class_: str) -> Markup:
     told = f"{place.name}: radius {number(place.radius, 3)} at {share(place.accuracy)}"
     return tag(
         "circle",
@@ -152,7 +153,7 @@ def _dot(place: Place, across: Axis, up: Axis, class_: str) -> Markup:
     )
 
 
-def _names(places: list[Place], across: Axis, up: Axis, narrow: bool) -> list[Markup]:
+def _names(places: list[ChartPoint], across: Axis, up: Axis, narrow: bool) -> list[Markup]:
     """Beside the picture, so far apart that they can be read, each with a line to its place."""
     order = sorted(places, key=lambda place: up(place.radius))
     heights = [up(place.radius) for place in order]

@@ -1,13 +1,93 @@
 """Small pictures as SVG inside the page: their colours are those of the page, by day, by night and on paper."""
 
+import base64
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from importlib.resources import files
 from typing import Any
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from brittle.report.numbers import number
+NOTHING, INFINITE = "–", "∞"
+SMALLEST, LARGEST = 1e-3, 1e6  # numbers beyond these are written with powers of ten
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: Any, digits: int = 4) -> str:
+    """A number with so many significant digits, without zeros at its end; words for what is none."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return NOTHING
+    if not isinstance(value, float):
+        return str(value)
+    if math.isinf(value):
+        return INFINITE if value > 0 else f"-{INFINITE}"
+    size = abs(value)
+    if size == 0:
+        return "0"
+    exponent = int(f"{size:.{digits - 1}e}".partition("e")[2])
+    if SMALLEST <= size < LARGEST:
+        return _fixed(value, max(0, digits - 1 - exponent))
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    shown = {"1": "", "-1": "-"}.get(short := _short(mantissa), f"{short}·")
+    return f"{shown}10{str(int(power)).translate(RAISED)}"
+
+
+def times(value: float | None) -> str:
+    """A factor, always with two digits behind the point."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    plain = 0.01 <= abs(value) < LARGEST
+    return f"×{Decimal(value).quantize(Decimal('0.01'), ROUND_HALF_UP) if plain else number(value, 2)}"
+
+
+def share(value: float | None, digits: int = 1) -> str:
+    """A part of one, in per cent with so many digits behind the point; less than one per cent with two that count."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    percent = 100 * value
+    plain = 1 <= abs(percent) < LARGEST
+    return f"{_fixed(percent, digits) if plain else number(percent, 2)}%"
+
+
+def _fixed(value: float, places: int) -> str:
+    """Rounded half away from zero, as browsers round."""
+    rounded = Decimal(value).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
+    text = _short(f"{rounded:f}")
+    return "0" if text == "-0" else text
+
+
+def _short(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+# Where the pages' templates come from; every string that they show is escaped.
+
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("brittle.report"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+ENVIRONMENT.filters |= {"number": number, "share": share, "times": times}
+
+
+def source(*names: str) -> Markup:
+    """Files of the templates' folder as they are, one after the other: a style sheet, or a script."""
+    folder = files("brittle.report") / "templates"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def digest(text: str) -> str:
+    """What a content security policy calls an inline style or script that may be used."""
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
 def tag(name: str, *inside: Any, **attributes: Any) -> Markup:

@@ -2,20 +2,54 @@
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from brittle.auditing import Audit
-from brittle.auditing.mechanisms import Mechanism
-from brittle.auditing.treatment import Treatment, best
+from brittle.auditing.change import Change
+from brittle.auditing.found import Mechanism
+from brittle.auditing.treatment import RemedyResult, best
 from brittle.auditing.verdict import little_help, little_is_left, not_afforded, not_alone
-from brittle.report.numbers import number, share, times
+from brittle.common.errors import InputError
+from brittle.report.svg import number, share, times
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The `command` that made the audit and its `seed`; the files of the `network` and of the `data`.
+
+    Examples:
+        >>> import brittle as bt
+        >>> bt.report.Origin(network="my net.npz").harden("trades")
+        "brittle harden 'my net.npz' --data data.npz --remedy trades --out hard.npz"
+    """
+
+    command: str = ""
+    seed: int | None = None
+    network: str = "net.npz"
+    data: str = "data.npz"
+
+    def harden(self, remedy: str) -> str:
+        """The command that applies a remedy."""
+        return f"brittle harden {quote(self.network)} --data {quote(self.data)} --remedy {remedy} --out hard.npz"
+
+    def python(self, remedy: str) -> str:
+        """The lines that apply it in Python, and load it back."""
+        return (
+            "import brittle\n"
+            f'found = brittle.audit(model, X, y, remedies="{remedy}")\n'
+            'brittle.networks.save_network(found.remedies[0].network, "hard.npz")\n'
+            'hardened = brittle.networks.load_network("hard.npz")'
+        )
+
 
 TINY = 1e-4  # of an example's size: less is said by its length, not by powers of ten of a per cent
 SURE = 0.005  # of what the data allow: an open part that is smaller is not worth a word
 
 
 @dataclass(frozen=True)
-class Words:
+class ReportWords:
     """Sentences about one `audit`."""
 
     audit: Audit
@@ -121,7 +155,7 @@ class Words:
         return "No single mechanism of the four papers explains it."
 
     @property
-    def best(self) -> Treatment | None:
+    def best(self) -> RemedyResult | None:
         return best(self.audit.remedies)
 
     @property
@@ -215,3 +249,57 @@ ADVICE = {  # what would make a hypothesis hold, by how its name begins
 def advice(name: str) -> str:
     """What to do about a hypothesis that fails; empty where there is nothing short to say."""
     return next((words for begin, words in ADVICE.items() if name.startswith(begin)), "")
+
+
+# An audit in a few lines of Markdown, for the page that a pipeline shows: passed or failed, and what changed.
+
+
+def write_summary(
+    path: str | Path, audit: Audit, title: str, failure: str | None, change: Change | None = None
+) -> None:
+    """At the end of the file, as GitHub's $GITHUB_STEP_SUMMARY wants it; `failure` is why the audit fails, if so."""
+    try:
+        with Path(path).open("a", encoding="utf-8") as stream:
+            stream.write(summary(audit, title, failure, change))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def summary(audit: Audit, title: str, failure: str | None, change: Change | None = None) -> str:
+    """Heading, verdict in one sentence, a table, and the change since another audit."""
+    words = ReportWords(audit)
+    heading = f"### ✅ {_plain(title)}" if failure is None else f"### ❌ {_plain(title)}: {_plain(failure)}"
+    lines = [heading, "", words.headline, "", *_table(audit, change), "", f"{words.why} {words.helps}"]
+    if change is not None and change.sentence:
+        lines += ["", change.sentence]
+    if not audit.reproducible:
+        lines += ["", f"Not reproducible at this budget. Time limit reached during: {', '.join(audit.partial)}."]
+    return "\n".join([*lines, "", ""])
+
+
+def _table(audit: Audit, change: Change | None) -> list[str]:
+    rows: list[tuple[str, Any]] = [
+        ("median distance to a flip", number(audit.vulnerability.free.median)),
+        ("proved for half of the examples", _proved(audit)),
+        ("share of what the data allow", "–" if audit.limit is None else share(audit.limit.share)),
+        ("training accuracy", share(audit.regime.accuracy)),
+    ]
+    if change is None:
+        return ["| | now |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+    before = {each.name: each.before for each in change.measures}
+    told = [(name, value, _shown(name, before.get(name))) for name, value in rows]
+    return ["| | before | now |", "|---|---|---|", *(f"| {name} | {old} | {value} |" for name, value, old in told)]
+
+
+def _shown(name: str, value: float | None) -> str:
+    return share(value) if name.startswith(("share", "training")) else number(value)
+
+
+def _proved(audit: Audit) -> str:
+    proofs = audit.vulnerability.certified
+    return "–" if proofs is None else number(proofs.median_lower)
+
+
+def _plain(text: str) -> str:
+    """Without what Markdown or HTML would read as its own."""
+    return "".join(f"\\{each}" if each in "\\`*_[]<>|#" else each for each in " ".join(text.split()))

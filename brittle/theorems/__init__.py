@@ -1,40 +1,35 @@
 """What the papers promise."""
 
-from brittle.theorems.base import Failures, LikelyClaim, ScalingClaim, Solution, Theorem
-from brittle.theorems.check import Verdict, check, check_data, check_default, check_instance
-from brittle.theorems.cited import citation
-from brittle.theorems.comparison import Comparison, Promise, Relation
-from brittle.theorems.instance import Facts, Instance, Told
-from brittle.theorems.judgement import Findings, Judgement, Outcome
-from brittle.theorems.papers import PAPERS, Paper
-from brittle.theorems.registry import THEOREMS, find
-from brittle.theorems.scaling import Scaling
-from brittle.theorems.sweeps import Case, sweep
-from brittle.theorems.trials import Trials, check_many
-from brittle.theorems.witness import Witness
+from brittle.theorems.base import Failures, LikelyClaim, ParameterRange, ScalingClaim, Theorem
+from brittle.theorems.check import CheckResult, check, check_data, check_default, check_instance
+from brittle.theorems.comparison import Comparison, Promise, Relation, Scaling, Witness
+from brittle.theorems.instance import Facts, Instance, KnownFacts
+from brittle.theorems.judgement import CheckOutcome, Findings, Judgement
+from brittle.theorems.registry import PAPERS, THEOREMS, Paper, citation, find
+from brittle.theorems.trials import SweepCase, Trials, check_many, sweep
 
 __all__ = [
     "PAPERS",
     "THEOREMS",
-    "Case",
+    "CheckOutcome",
+    "CheckResult",
     "Comparison",
     "Facts",
     "Failures",
     "Findings",
     "Instance",
     "Judgement",
+    "KnownFacts",
     "LikelyClaim",
-    "Outcome",
     "Paper",
+    "ParameterRange",
     "Promise",
     "Relation",
     "Scaling",
     "ScalingClaim",
-    "Solution",
+    "SweepCase",
     "Theorem",
-    "Told",
     "Trials",
-    "Verdict",
     "Witness",
     "check",
     "check_data",

@@ -14,15 +14,13 @@ from torch import Generator
 from brittle.common.errors import InputError, require_chance
 from brittle.common.result import Result
 from brittle.networks import Network
-from brittle.theorems.comparison import Comparison, Promise
+from brittle.theorems.comparison import Comparison, Promise, Scaling, Witness
 from brittle.theorems.instance import Instance
-from brittle.theorems.judgement import Findings, Judgement, Outcome, listed
-from brittle.theorems.scaling import Scaling
-from brittle.theorems.witness import Witness
+from brittle.theorems.judgement import CheckOutcome, Findings, Judgement, listed
 
 
 @dataclass(frozen=True)
-class Solution(Result):
+class ParameterRange(Result):
     """The values of one parameter for which the hypotheses can hold.
 
     `id` names the theorem, `unknown` the parameter; `least` and `most` are the ends of its range, NaN where there is
@@ -122,23 +120,23 @@ class Theorem(ABC):
     def judge(self, instance: Instance, findings: Findings) -> Judgement:
         """The outcome where every hypothesis holds: a broken promise is a violation."""
         if not findings.promises:
-            return Judgement(Outcome.INCONCLUSIVE, "nothing is promised here")
+            return Judgement(CheckOutcome.INCONCLUSIVE, "nothing is promised here")
         if findings.undefined:
-            return Judgement(Outcome.INCONCLUSIVE, f"the limit of {findings.undefined[0].name} is no number here")
+            return Judgement(CheckOutcome.INCONCLUSIVE, f"the limit of {findings.undefined[0].name} is no number here")
         if findings.unmeasured:
-            return Judgement(Outcome.INCONCLUSIVE, f"{findings.unmeasured[0].name} could not be measured")
+            return Judgement(CheckOutcome.INCONCLUSIVE, f"{findings.unmeasured[0].name} could not be measured")
         if findings.broken:
-            broken, outcome = listed(findings.broken), Outcome.VIOLATED
+            broken, outcome = listed(findings.broken), CheckOutcome.VIOLATED
             return Judgement(outcome, f"{broken} does not hold although every hypothesis does: {outcome.advice}")
         if findings.vacuous:
-            return Judgement(Outcome.INCONCLUSIVE, f"the promise is vacuous here: {findings.vacuous}")
-        return Judgement(Outcome.CONFIRMED, Outcome.CONFIRMED.advice)
+            return Judgement(CheckOutcome.INCONCLUSIVE, f"the promise is vacuous here: {findings.vacuous}")
+        return Judgement(CheckOutcome.CONFIRMED, CheckOutcome.CONFIRMED.advice)
 
     def failures(self, trials: int, rng: Generator) -> Failures | None:
         """Many draws at once; None where the driver must draw the default instance again and again."""
         return None
 
-    def solve_for(self, unknown: str) -> Solution:
+    def solve_for(self, unknown: str) -> ParameterRange:
         """The range of one parameter, the other fields of the theorem being given."""
         offered = ", ".join(self.unknowns) or "nothing"
         raise InputError(f"{self.id} cannot be solved for {unknown!r}; it can be solved for {offered}")
@@ -174,13 +172,13 @@ class LikelyClaim(Theorem):
         """One failure refutes nothing unless the broken promise is certain; what may fail always promises nothing."""
         chance = self.probability(instance)
         judgement = replace(super().judge(instance, findings), probability=chance)
-        if judgement.outcome is Outcome.VIOLATED and chance < 1 and not findings.surely_broken:
+        if judgement.outcome is CheckOutcome.VIOLATED and chance < 1 and not findings.surely_broken:
             broken = listed(findings.broken)
             advice = f"{broken} does not hold; promised only with probability {chance:.4g}: use trials"
-            return replace(judgement, outcome=Outcome.INCONCLUSIVE, advice=advice)
+            return replace(judgement, outcome=CheckOutcome.INCONCLUSIVE, advice=advice)
         if not findings.broken and not chance > 0:
             advice = f"the promise is vacuous here: it holds with probability ≥ {chance:.3g}"
-            return replace(judgement, outcome=Outcome.INCONCLUSIVE, advice=advice)
+            return replace(judgement, outcome=CheckOutcome.INCONCLUSIVE, advice=advice)
         return judgement
 
 
@@ -203,6 +201,6 @@ class ScalingClaim(Theorem):
 
     def judge(self, instance: Instance, findings: Findings) -> Judgement:
         """The exponents, beside those that are claimed."""
-        scaling, outcome = self.scaling(instance), Outcome.SCALING_ONLY
+        scaling, outcome = self.scaling(instance), CheckOutcome.SCALING_ONLY
         exponents = "; ".join(map(str, scaling)) or "one instance has no exponent: check the default instance"
         return Judgement(outcome, f"{outcome.advice}: {exponents}", scaling=scaling)

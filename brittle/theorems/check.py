@@ -11,21 +11,28 @@ from brittle.attacks import flip_intervals
 from brittle.common.errors import InputError
 from brittle.common.kinds import kinds_checked
 from brittle.common.result import Result
+from brittle.data import Data
 from brittle.networks import Network
-from brittle.settings import Data
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison
+from brittle.theorems.comparison import (
+    COMPARATOR_FLIPPED,
+    LARGEST_MARGIN,
+    LONGEST,
+    SMALLEST_NORM,
+    SMALLEST_SCALE,
+    Comparison,
+    Scaling,
+    Witness,
+)
 from brittle.theorems.instance import Facts, Instance, NetworkNeeded
-from brittle.theorems.judgement import Findings, Judgement, Outcome, findings, listed, unmet, without_network
-from brittle.theorems.scaling import Scaling
-from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, SMALLEST_SCALE, Witness
+from brittle.theorems.judgement import CheckOutcome, Findings, Judgement, findings, listed, unmet, without_network
 
 # what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
 SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError)
 
 
 @dataclass(frozen=True)
-class Verdict(Result):
+class CheckResult(Result):
     """What became of one theorem on one instance.
 
     `id`, `claim` and `note` are the theorem's; `verdict` is the outcome and `advice` a sentence on what to do about
@@ -37,7 +44,7 @@ class Verdict(Result):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> verdict = bt.theorems.check("vardi2022/4.1", data, bt.networks.orthogonal_kkt(data.X, data.y).network)
         >>> verdict.verdict.value, verdict.failed
         ('hypotheses_fail', ['examples'])
@@ -45,7 +52,7 @@ class Verdict(Result):
 
     id: str
     claim: str
-    verdict: Outcome
+    verdict: CheckOutcome
     advice: str
     hypotheses: tuple[Comparison, ...]
     bound: tuple[Comparison, ...]
@@ -71,12 +78,12 @@ def check(
     facts: Facts | None = None,
     *,
     beyond: bool = False,
-) -> Verdict:
+) -> CheckResult:
     """The theorem, itself or by its id, on these data and this network; `beyond` as in `check_instance`.
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(40).sample(40)
+        >>> data = bt.data.Orthogonal(40).sample(40)
         >>> verdict = bt.theorems.check("vardi2022/3.1", data, bt.networks.nearly_orthogonal(data.X, data.y).network)
         >>> verdict.verdict.value
         'confirmed'
@@ -88,7 +95,7 @@ def check(
 
 
 @kinds_checked
-def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> Verdict:
+def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> CheckResult:
     """The theorem on its own default instance; `beyond` as in `check_instance`.
 
     Examples:
@@ -103,12 +110,12 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
 
 
 @kinds_checked
-def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> Verdict:
+def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> CheckResult:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails.
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> instance = bt.theorems.Instance(data, bt.networks.orthogonal_kkt(data.X, data.y).network)
         >>> bt.theorems.check_instance(bt.theorems.find("vardi2022/5.1"), instance).id
         'vardi2022/5.1'
@@ -119,7 +126,7 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
 
 
 @kinds_checked
-def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> Verdict:
+def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> CheckResult:
     """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
 
     That is every hypothesis before the first that looks at the network; one that fails settles the matter.
@@ -127,7 +134,7 @@ def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyo
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Sphere(dim=20).sample(15, torch.Generator().manual_seed(0))
+        >>> data = bt.data.Sphere(dim=20).sample(15, torch.Generator().manual_seed(0))
         >>> bt.theorems.check_data(bt.theorems.find("vardi2022/4.1"), data).verdict.value
         'hypotheses_fail'
     """
@@ -142,7 +149,7 @@ def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyo
     return replace(verdict, seconds=time.process_time() - begun)
 
 
-def _judged(theorem: Theorem, instance: Instance, hypotheses: tuple[Comparison, ...], beyond: bool) -> Verdict:
+def _judged(theorem: Theorem, instance: Instance, hypotheses: tuple[Comparison, ...], beyond: bool) -> CheckResult:
     failed = [hypothesis for hypothesis in hypotheses if not hypothesis.holds]
     fared, measured, unmeasurable = findings([], {}), dict[str, float](), ""
     if not failed or beyond:
@@ -171,8 +178,8 @@ def _verdict(
     measured: dict[str, float] | None = None,
     beyond: tuple[Comparison, ...] = (),
     unmeasurable: str = "",
-) -> Verdict:
-    return Verdict(
+) -> CheckResult:
+    return CheckResult(
         id=theorem.id,
         claim=theorem.claim,
         verdict=judgement.outcome,
@@ -219,7 +226,7 @@ def measure(witness: Witness, instance: Instance, comparator: Network | None = N
 
 def qualified(theorem: Theorem, judgement: Judgement, fared: Findings) -> Judgement:
     """What is known about the statement itself: a flaw as printed."""
-    if not theorem.flaw or judgement.outcome is Outcome.CONFIRMED:
+    if not theorem.flaw or judgement.outcome is CheckOutcome.CONFIRMED:
         return judgement
     stands = f"; {theorem.repaired} is the statement that stands" if theorem.repaired else ""
     broken = "; ".join(f"{comparison} does not hold" for comparison in fared.broken)

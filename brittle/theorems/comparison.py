@@ -2,9 +2,14 @@
 
 import enum
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from torch import Tensor
+
+from brittle.common.errors import require
 from brittle.common.result import Result
 
 
@@ -122,3 +127,81 @@ def promise_at_least(
 ) -> Promise:
     """The measure is at least the threshold."""
     return Promise(measure, Relation.AT_LEAST, float(threshold), tolerance, certain, trivial)
+
+
+# A claim about how one quantity grows with another: it yields an exponent, never a confirmation.
+
+
+@dataclass(frozen=True)
+class Scaling(Result):
+    """`measure` ~ `variable`^`fitted` through `points` (size, value), beside the exponent that is `claimed`.
+
+    `standard_error` is that of the fit. NaN in `claimed` marks a confounder.
+
+    Examples:
+        >>> from brittle.theorems import Scaling
+        >>> points = (10, 0.3), (100, 0.1)
+        >>> Scaling("size", "dim", claimed=-0.5, fitted=-0.48, standard_error=0.03, points=points).fitted
+        -0.48
+    """
+
+    measure: str
+    variable: str
+    claimed: float
+    fitted: float
+    standard_error: float
+    points: tuple[tuple[float, float], ...]
+
+    @property
+    def confounder(self) -> bool:
+        """Whether it is fitted only because it moves what is claimed."""
+        return math.isnan(self.claimed)
+
+    def __str__(self) -> str:
+        claimed = "not claimed, a confounder" if self.confounder else f"claimed {self.claimed:+.3g}"
+        return f"{self.measure} ~ {self.variable}^({self.fitted:+.3f} ± {self.standard_error:.3f}), {claimed}"
+
+
+def fitted(measure: str, variable: str, claimed: float, sizes: Sequence[float], values: Sequence[float]) -> Scaling:
+    """The least-squares line through the logarithms, with the standard error of its slope."""
+    require(len(sizes) >= 3, f"{measure}: {len(sizes)} sizes are too few for an exponent with an error; give 3 or more")
+    require(all(value > 0 for value in (*sizes, *values)), f"{measure}: an exponent needs positive values")
+    x, y = np.log(sizes), np.log(values)
+    spread = float(((x - x.mean()) ** 2).sum())
+    require(spread > 0, f"{measure}: every size is {sizes[0]}; an exponent needs several")
+    slope = float(((x - x.mean()) * y).sum() / spread)
+    residuals = y - y.mean() - slope * (x - x.mean())
+    error = math.sqrt(float((residuals**2).sum()) / (len(x) - 2) / spread)
+    points = tuple((float(size), float(value)) for size, value in zip(sizes, values, strict=True))
+    return Scaling(measure, variable, claimed, slope, error, points)
+
+
+# What shows a promise: quantities that are measured, or perturbations that the driver applies itself.
+
+
+LONGEST = "longest perturbation"
+LARGEST_MARGIN = "largest margin after the perturbation"
+SMALLEST_SCALE = "smallest scale of it that flips all"
+SMALLEST_NORM = "longest perturbation at that scale"
+COMPARATOR_FLIPPED = "share that it flips of the robust network"
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """Quantities by name, and perturbations where the theorem makes them.
+
+    `measures` are the theorem's own quantities. `perturbations` (n, columns) are added to the rows of `examples` (the
+    data's own where None) with labels `labels`. The driver adds the measures `LONGEST`, `LARGEST_MARGIN`,
+    `SMALLEST_SCALE` and `SMALLEST_NORM`: the first scale at which all are flipped at once, infinite where there is
+    none; and `COMPARATOR_FLIPPED` where there is a comparator.
+
+    Examples:
+        >>> from brittle.theorems import Witness
+        >>> Witness(measures={"radius": 1.5}).measures
+        {'radius': 1.5}
+    """
+
+    measures: Mapping[str, float] = field(default_factory=dict)
+    perturbations: Tensor | None = None
+    examples: Tensor | None = None
+    labels: Tensor | None = None

@@ -6,11 +6,57 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TypeVar, get_type_hints
 
+import torch
+from torch import Tensor
+
 from brittle.common.errors import InputError, require
-from brittle.margin import KKTResidual, residual
+from brittle.data import Data
+from brittle.kkt import KKTResidual, residual
 from brittle.networks import Network, TwoLayer, as_two_layer
-from brittle.settings import Data
-from brittle.theorems.multipliers import Multipliers, multipliers
+
+
+@dataclass(frozen=True, eq=False)
+class KKTMultipliers:
+    """The `network` scaled to min q = 1, and the multipliers that explain it best.
+
+    `lam` (n,) holds λ_i, `slopes` (n, width) σ'_ij in [0, 1], `on_margin` (n,) which examples may carry a multiplier;
+    `stationarity` is ε, what they leave unexplained.
+    """
+
+    network: TwoLayer
+    lam: Tensor
+    slopes: Tensor
+    on_margin: Tensor
+    stationarity: float
+
+    @property
+    def loads(self) -> Tensor:
+        """Σ_i |v_j| λ_i σ'_ij, (width,): by how much neuron j is made of examples."""
+        return self.network.v.abs() * (self.lam @ self.slopes)
+
+    @property
+    def alive(self) -> Tensor:
+        """Neurons that are made of examples; the others are zero at a KKT point."""
+        loads = self.loads
+        return loads > 1e-9 * loads.max()
+
+    def smallest_ratio(self, values: Tensor) -> float:
+        """min over rows and living neurons of values (any, width) over `loads`."""
+        return float((values[:, self.alive] / self.loads[self.alive]).min())
+
+    def sums(self, sign: int) -> Tensor:
+        """Σ_j v_j² λ_i σ'_ij over the neurons with v_j of this sign, (n,)."""
+        side = (sign * self.network.v > 0).to(self.network.dtype)
+        return self.lam * (self.slopes @ (side * self.network.v.square()))
+
+
+def multipliers(network: TwoLayer, data: Data, conditions: KKTResidual) -> KKTMultipliers:
+    """The multipliers and slopes of these `conditions`, which were measured on the network and the data."""
+    network = network.to(torch.float64)
+    network = network.scaled(float(network.margins(data.X, data.y).min()) ** -0.5)
+    slopes = network.preactivations(data.X).gt(0).to(network.dtype)
+    slopes[conditions.kinks[:, 0], conditions.kinks[:, 1]] = conditions.slopes
+    return KKTMultipliers(network, conditions.multipliers, slopes, conditions.on_margin, conditions.stationarity)
 
 
 class Facts:
@@ -38,14 +84,14 @@ class NetworkNeeded(InputError):
 
 
 @dataclass(frozen=True)
-class Told(Facts):
+class KnownFacts(Facts):
     """Numbers by their names, not yet of any kind: a theorem that asks for facts gets those of its own kind.
 
     `given` are the numbers; `kinds` gathers what was asked for, so that facts which nobody needs are noticed.
 
     Examples:
-        >>> from brittle.theorems import Told
-        >>> Told({"rate": 0.1}).given["rate"]
+        >>> from brittle.theorems import KnownFacts
+        >>> KnownFacts({"rate": 0.1}).given["rate"]
         0.1
     """
 
@@ -81,7 +127,7 @@ class Instance:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> instance = bt.theorems.Instance(data, bt.networks.orthogonal_kkt(data.X, data.y).network)
         >>> round(instance.smallest_margin, 6)
         1.0
@@ -93,7 +139,7 @@ class Instance:
 
     def known(self, kind: type[Kind]) -> Kind | None:
         """The facts, where they are of this kind."""
-        facts = self.facts.of(kind) if isinstance(self.facts, Told) else self.facts
+        facts = self.facts.of(kind) if isinstance(self.facts, KnownFacts) else self.facts
         return facts if isinstance(facts, kind) else None
 
     @property
@@ -114,7 +160,7 @@ class Instance:
         return residual(self.two_layer, self.data)
 
     @cached_property
-    def kkt(self) -> Multipliers:
+    def kkt(self) -> KKTMultipliers:
         """The network at margin 1 with the multipliers that explain it best."""
         return multipliers(self.two_layer, self.data, self.conditions)
 

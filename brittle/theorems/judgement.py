@@ -6,16 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from brittle.common.errors import require
-from brittle.theorems.comparison import Comparison, Promise
-from brittle.theorems.scaling import Scaling
+from brittle.theorems.comparison import Comparison, Promise, Scaling
 
 
-class Outcome(enum.Enum):
+class CheckOutcome(enum.Enum):
     """What became of a theorem; `advice` says what that means, whatever the instance.
 
     Examples:
-        >>> from brittle.theorems import Outcome
-        >>> Outcome.HYPOTHESES_FAIL.advice
+        >>> from brittle.theorems import CheckOutcome
+        >>> CheckOutcome.HYPOTHESES_FAIL.advice
         'the theorem says nothing here'
     """
 
@@ -32,11 +31,11 @@ class Outcome(enum.Enum):
 
 
 ADVICE = {
-    Outcome.CONFIRMED: "every hypothesis holds and so does the conclusion",
-    Outcome.HYPOTHESES_FAIL: "the theorem says nothing here",
-    Outcome.VIOLATED: "a counterexample or a bug",
-    Outcome.INCONCLUSIVE: "this instance decides nothing",
-    Outcome.SCALING_ONLY: "the paper gives no constants, so this can be measured and not confirmed",
+    CheckOutcome.CONFIRMED: "every hypothesis holds and so does the conclusion",
+    CheckOutcome.HYPOTHESES_FAIL: "the theorem says nothing here",
+    CheckOutcome.VIOLATED: "a counterexample or a bug",
+    CheckOutcome.INCONCLUSIVE: "this instance decides nothing",
+    CheckOutcome.SCALING_ONLY: "the paper gives no constants, so this can be measured and not confirmed",
 }
 
 
@@ -47,12 +46,12 @@ class Judgement:
     `probability` is that of the promise at least, 1 where it is certain; `scaling` holds the fitted exponents.
 
     Examples:
-        >>> from brittle.theorems import Judgement, Outcome
-        >>> Judgement(Outcome.CONFIRMED, Outcome.CONFIRMED.advice).advice
+        >>> from brittle.theorems import Judgement, CheckOutcome
+        >>> Judgement(CheckOutcome.CONFIRMED, CheckOutcome.CONFIRMED.advice).advice
         'every hypothesis holds and so does the conclusion'
     """
 
-    outcome: Outcome
+    outcome: CheckOutcome
     advice: str
     probability: float = 1.0
     scaling: tuple[Scaling, ...] = ()
@@ -111,7 +110,7 @@ def findings(promises: Sequence[Promise], measured: Mapping[str, float]) -> Find
 def unmet(hypotheses: Sequence[Comparison]) -> Judgement:
     """Where hypotheses fail: each of them, and by how much."""
     worst = "; ".join(f"{failure} does not hold (slack {failure.slack:.3g})" for failure in hypotheses)
-    outcome = Outcome.HYPOTHESES_FAIL
+    outcome = CheckOutcome.HYPOTHESES_FAIL
     return Judgement(outcome, f"{outcome.advice}: {worst}", probability=math.nan)
 
 
@@ -123,7 +122,7 @@ def without_network(hypotheses: Sequence[Comparison]) -> Judgement:
     known = (
         f"{len(hypotheses)} hypotheses on the data hold" if hypotheses else "the network is looked at before the data"
     )
-    return Judgement(Outcome.INCONCLUSIVE, f"{known}; all else needs a network: give one", probability=math.nan)
+    return Judgement(CheckOutcome.INCONCLUSIVE, f"{known}; all else needs a network: give one", probability=math.nan)
 
 
 def listed(comparisons: Sequence[Comparison]) -> str:

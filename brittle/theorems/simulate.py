@@ -9,14 +9,14 @@ from torch import Generator
 from brittle.common.errors import InputError, require_count
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
-from brittle.settings import Clusters, Data, Sphere
-from brittle.settings.orthogonal import halves
-from brittle.theorems.check import Verdict, check_instance
-from brittle.theorems.frei2023.instances import examples_needed
+from brittle.data import Clusters, Data, Sphere
+from brittle.data.orthogonal import halves
+from brittle.theorems.check import CheckResult, check_instance
+from brittle.theorems.frei2023.groups import examples_needed
+from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Instance
 from brittle.theorems.registry import find
-from brittle.theorems.solved import kkt_network
-from brittle.theorems.vardi2022.instances import sphere_at_its_limit
+from brittle.theorems.vardi2022.groups import sphere_at_its_limit
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Simulation(Result):
     clusters, `clusters` of noise `noise`. `seconds_to_solve` of the `seconds` went into data and KKT point.
     """
 
-    verdict: Verdict
+    verdict: CheckResult
     dim: int
     columns: int
     examples: int

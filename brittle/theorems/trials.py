@@ -2,18 +2,111 @@
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
 
+import torch
 from torch import Generator
 
-from brittle.common.errors import require_count
+from brittle.common.errors import require, require_count
 from brittle.common.kinds import kinds_checked
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.theorems.base import Failures, Theorem
-from brittle.theorems.check import check_default
-from brittle.theorems.intervals import clopper_pearson
-from brittle.theorems.judgement import Outcome
+from brittle.theorems.check import CheckResult, check_default
+from brittle.theorems.comparison import Comparison
+from brittle.theorems.helpers import clopper_pearson
+from brittle.theorems.judgement import CheckOutcome
+
+ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class SweepCase(Result):
+    """One combination of a sweep.
+
+    `values` are those of the fields, by name. `verdict` is what became of the theorem there; None where there is no
+    such instance, for the reason that is the `problem`.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import find, sweep
+        >>> case = sweep(find("vardi2022/3.1"), {"dim": [50]}, torch.Generator().manual_seed(0))[0]
+        >>> case.values, case.outcome
+        ({'dim': 50}, 'confirmed')
+    """
+
+    values: Mapping[str, Any]
+    verdict: CheckResult | None
+    problem: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """The verdict in one word."""
+        return "impossible" if self.verdict is None else self.verdict.verdict.value
+
+    @property
+    def hypothesis(self) -> Comparison | None:
+        """The one that fails by most, or else holds by least, beside its threshold."""
+        return None if self.verdict is None else _tightest(self.verdict.hypotheses)
+
+    @property
+    def conclusion(self) -> Comparison | None:
+        """The same of the promises; those outside the theorem where a hypothesis fails."""
+        return None if self.verdict is None else _tightest(self.verdict.bound or self.verdict.beyond)
+
+
+def _tightest(comparisons: Sequence[Comparison]) -> Comparison | None:
+    return min(comparisons, key=_looseness, default=None)
+
+
+def _looseness(comparison: Comparison) -> tuple[bool, float]:
+    """Slacks have units of their own, so they count beside the threshold; what is 0 but for rounding comes last."""
+    rounding = comparison.holds and abs(comparison.threshold) <= ROUNDING
+    relative = math.inf if rounding else comparison.slack / max(abs(comparison.threshold), ROUNDING)
+    return comparison.holds, relative
+
+
+def combinations(theorem: Theorem, axes: Mapping[str, Sequence[Any]]) -> list[tuple[dict[str, Any], Theorem]]:
+    """The theorem at every combination of these values, the last field varying fastest."""
+    for name, values in axes.items():
+        require(len(values) > 0, f"no value of {name} is given")
+    rows = [dict(zip(axes, values, strict=True)) for values in product(*axes.values())]
+    return [(row, replace(theorem, **row)) for row in rows]  # type: ignore[type-var]
+
+
+@kinds_checked
+def sweep(
+    theorem: Theorem, axes: Mapping[str, Sequence[Any]], rng: Generator, *, beyond: bool = True, watch: Watch = silent
+) -> tuple[SweepCase, ...]:
+    """Every combination begins with the randomness of `rng` as it is: each row can be had again by itself.
+
+    Examples:
+        >>> import torch
+        >>> from brittle.theorems import find, sweep
+        >>> cases = sweep(find("vardi2022/3.1"), {"dim": [50, 100]}, torch.Generator().manual_seed(0))
+        >>> [(case.values["dim"], case.outcome) for case in cases]
+        [(50, 'confirmed'), (100, 'confirmed')]
+    """
+    cases, rows, state = list[SweepCase](), combinations(theorem, axes), rng.get_state()
+    for values, statement in rows:
+        cases.append(_case(values, statement, torch.Generator().set_state(state), beyond))
+        watch(Progress(len(cases) / len(rows), f"{len(cases)} of {len(rows)}"))
+    return tuple(cases)
+
+
+def _case(values: Mapping[str, Any], theorem: Theorem, rng: Generator, beyond: bool) -> SweepCase:
+    try:
+        return SweepCase(values, check_default(theorem, rng, beyond=beyond))
+    except (ValueError, ArithmeticError) as error:  # sizes that have no instance
+        return SweepCase(values, None, str(error) or type(error).__name__)
+
+
+def violated(cases: Sequence[SweepCase]) -> bool:
+    """Whether a claim did not hold somewhere although its hypotheses do."""
+    return any(case.verdict is not None and case.verdict.verdict is CheckOutcome.VIOLATED for case in cases)
 
 
 @dataclass(frozen=True)
@@ -33,7 +126,7 @@ class Trials(Result):
     """
 
     id: str
-    verdict: Outcome
+    verdict: CheckOutcome
     advice: str
     trials: int
     skipped: int
@@ -65,8 +158,8 @@ def _one_by_one(theorem: Theorem, trials: int, rng: Generator, watch: Watch) -> 
     failures, skipped, promised = 0, 0, 1.0
     for trial in range(trials):
         verdict = check_default(theorem, rng)
-        skipped += verdict.verdict is Outcome.HYPOTHESES_FAIL
-        failures += verdict.verdict is not Outcome.HYPOTHESES_FAIL and not all(c.holds for c in verdict.bound)
+        skipped += verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
+        failures += verdict.verdict is not CheckOutcome.HYPOTHESES_FAIL and not all(c.holds for c in verdict.bound)
         promised = promised if math.isnan(verdict.probability) else min(promised, verdict.probability)
         watch(Progress((trial + 1) / trials, f"{failures} failures"))
     return Failures(failures, skipped, 1 - promised)
@@ -80,13 +173,13 @@ def judge_trials(
     interval = clopper_pearson(failures, counted)
     rate = failures / counted if counted else math.nan
     if not counted:
-        outcome, advice = Outcome.HYPOTHESES_FAIL, "a hypothesis failed in every draw"
+        outcome, advice = CheckOutcome.HYPOTHESES_FAIL, "a hypothesis failed in every draw"
     elif promised_failure_rate >= 1:
-        outcome, advice = Outcome.INCONCLUSIVE, "the promise is vacuous: it may fail always"
+        outcome, advice = CheckOutcome.INCONCLUSIVE, "the promise is vacuous: it may fail always"
     elif interval[0] > promised_failure_rate:
-        outcome, advice = Outcome.VIOLATED, "it fails more often than promised"
+        outcome, advice = CheckOutcome.VIOLATED, "it fails more often than promised"
     elif rate <= promised_failure_rate:
-        outcome, advice = Outcome.CONFIRMED, "it fails no more often than promised"
+        outcome, advice = CheckOutcome.CONFIRMED, "it fails no more often than promised"
     else:
-        outcome, advice = Outcome.INCONCLUSIVE, "the promised rate lies inside the interval: use more trials"
+        outcome, advice = CheckOutcome.INCONCLUSIVE, "the promised rate lies inside the interval: use more trials"
     return Trials(identity, outcome, advice, trials, skipped, failures, rate, interval, promised_failure_rate, seconds)

@@ -1,18 +1,18 @@
 """How a network gets its weights."""
 
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.parts import by_name
 from brittle.training.adversarial import Adversarial
-from brittle.training.base import Regime, Training
-from brittle.training.descent import Descent
+from brittle.training.base import Trainer, TrainingResult
+from brittle.training.descent import GradientDescent
 from brittle.training.flow import Flow
-from brittle.training.lazy import Lazy
+from brittle.training.lazy import LazyTraining
 from brittle.training.limited_pgd import LimitedPGD
 from brittle.training.lipschitz_margin import LipschitzMargin
 from brittle.training.losses import Exponential, Logistic, LossFunction
 from brittle.training.maximum_radius import MaximumRadius
-from brittle.training.recipe import Recipe
-from brittle.training.run import PathPoint
+from brittle.training.recipe import SgdSchedule
+from brittle.training.run import PathPoint, Snapshot
 from brittle.training.stops import (
     KKT,
     Accuracy,
@@ -26,20 +26,20 @@ from brittle.training.stops import (
     parse_stop,
     parse_stops,
 )
-from brittle.training.way import Waypoint
 
-PARTS = by_name((Flow, Recipe, Descent, Lazy, Adversarial, MaximumRadius, LimitedPGD, LipschitzMargin))
+PARTS = by_name(
+    (Flow, SgdSchedule, GradientDescent, LazyTraining, Adversarial, MaximumRadius, LimitedPGD, LipschitzMargin)
+)
 
 __all__ = [
     "KKT",
     "PARTS",
     "Accuracy",
     "Adversarial",
-    "Descent",
-    "Ending",
     "Exponential",
     "Flow",
-    "Lazy",
+    "GradientDescent",
+    "LazyTraining",
     "LimitedPGD",
     "LipschitzMargin",
     "LogLoss",
@@ -50,13 +50,14 @@ __all__ = [
     "MarginStalls",
     "MaximumRadius",
     "PathPoint",
-    "Recipe",
-    "Regime",
+    "SgdSchedule",
+    "Snapshot",
+    "Status",
     "Steps",
     "Stop",
     "Time",
-    "Training",
-    "Waypoint",
+    "Trainer",
+    "TrainingResult",
     "parse_stop",
     "parse_stops",
 ]

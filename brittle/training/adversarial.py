@@ -9,25 +9,24 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks.pgd import projected_descent
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require_count, require_positive, required
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.geometry import into_ball, unit_rows
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
 from brittle.networks.two_layer import TwoLayer
-from brittle.settings.base import Data
-from brittle.training.base import Regime
+from brittle.training.base import BALL, BATCH, RATE, TRAINED_BIASES, Trainer
 from brittle.training.descent import Batches, check_finite
 from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
-from brittle.training.options import BALL, BATCH, RATE, TRAINED_BIASES
-from brittle.training.run import Ended, Run
+from brittle.training.run import Run, RunEnded
 from brittle.training.stops import UNTIL, Steps, Stop
 
 
 @dataclass(frozen=True)
-class Adversarial(Regime):
+class Adversarial(Trainer):
     """Every step is an epoch: PGD examples within `budget`, SGD on them, hidden weights projected to the ball.
 
     The ball is ‖w_s - w_s(0)‖ ≤ radius/√m, as in `Lazy`, None for no projection; it is applied per `epoch` (as
@@ -38,8 +37,8 @@ class Adversarial(Regime):
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=rng)
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=rng)
         >>> regime = bt.training.Adversarial(budget=0.1, rate=0.1, inner_steps=5, until=bt.training.Steps(60))
         >>> trained = regime.train(start, data, rng)
         >>> trained.robust_accuracy <= trained.accuracy
@@ -140,8 +139,8 @@ class AdversarialRun(Run):
         self.waited += 1
         if self.waited >= self.regime.patience:
             self.theta, self.fresh = self.best, False
-            raise Ended(
-                Ending.REACHED, f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy"
+            raise RunEnded(
+                Status.REACHED, f"robust accuracy no longer rises above {self.best_accuracy:.4g}", "robust_accuracy"
             )
 
     def _epoch(self, theta: Tensor) -> Tensor:

@@ -1,27 +1,148 @@
 """What every training regime does before and after its steps."""
 
+import hashlib
+import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, fields
+from dataclasses import astuple, dataclass, field, fields
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, overload
 
-from torch import Generator, nn
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
 
 from brittle.attacks.subject import Holder, Model, subject
-from brittle.common.ending import Ending
-from brittle.common.errors import require
+from brittle.common import interrupts
+from brittle.common.ending import Status
+from brittle.common.errors import require, require_count, require_positive
+from brittle.common.files import read_npz, require_writable, write_npz
 from brittle.common.kinds import kinds_checked
-from brittle.common.parts import check_fields
+from brittle.common.parts import check_fields, option
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
+from brittle.data.base import Data
 from brittle.networks.base import Network
 from brittle.networks.estimators import Estimator
-from brittle.settings.base import Data
-from brittle.training.checkpoint import Checkpoint, fingerprint
-from brittle.training.run import Outcome, PathPoint, Record, Run, Saver, drive, few_threads
+from brittle.training.run import (
+    LEAST_BETWEEN_CHECKPOINTS,
+    MOST_BETWEEN_CHECKPOINTS,
+    PathPoint,
+    PathRecorder,
+    Run,
+    RunOutcome,
+    Saver,
+    Snapshot,
+    drive,
+    few_threads,
+)
 from brittle.training.stops import UNTIL, LogLoss, Stop
-from brittle.training.way import Waypoint
+
+RATE = option("Step size.", check=require_positive)
+BATCH = option("Examples per step; all of them if there are no more.", check=require_count)
+LAYERS = option("Those that are trained.")
+TRAINED_BIASES = option(
+    "Whether biases are trained; by default they are, save those of two layers that are all zero.",
+    "--train-biases/--no-train-biases",
+)
+PRECISION = option("Of the weights.")
+BALL = option(
+    "C0: no hidden weight is to move farther than C0/√width from its start.", "--ball", check=require_positive
+)
+
+
+# A run on disk: plain arrays only, so that a resumed run ends in the same network bit for bit.
+
+
+Arrays = dict[str, np.ndarray]
+COUNTERS = ("steps", "evaluations", "seconds")
+NAMES = ("theta", "counters", "scalars", "path", "marks", "fingerprint")
+
+
+class Checkpoint(Saver):
+    """Writes a run to `path` now and then, and when it is asked to."""
+
+    wanted = True
+
+    def __init__(self, path: str | Path, fingerprint: str) -> None:
+        self.path, self.fingerprint = Path(path), fingerprint
+        require_place(self.path)
+        self.written, self.took = time.monotonic(), 0.0
+        self.remembered: Arrays | None = None
+
+    def if_due(self, run: Run, record: PathRecorder) -> None:
+        """Often, but not so often that more than a hundredth of the time goes into it; every minute at the latest."""
+        wait = min(MOST_BETWEEN_CHECKPOINTS, max(LEAST_BETWEEN_CHECKPOINTS, 100 * self.took))
+        if time.monotonic() - self.written > wait:
+            self.now(run, record)
+
+    def now(self, run: Run, record: PathRecorder) -> None:
+        began = time.monotonic()
+        self.remember(run, record)
+        self.last()
+        self.took = self.written - began
+
+    def last(self) -> None:
+        with interrupts.held():
+            if self.remembered is not None:
+                write_npz(self.path, self.remembered)
+            self.written, self.remembered = time.monotonic(), None
+
+    def remember(self, run: Run, record: PathRecorder) -> None:
+        arrays: Arrays = {
+            "theta": run.snapshot().numpy(),
+            "counters": np.array([float(getattr(run, name)) for name in COUNTERS]),
+            "scalars": np.array(run.scalars(), dtype=float),
+            "path": np.array([astuple(point) for point in record.points]).reshape(-1, len(fields(PathPoint))),
+            "marks": np.array([record.next_steps, record.next_depth]),
+            "fingerprint": np.frombuffer(bytes.fromhex(self.fingerprint), dtype=np.uint8),
+        }
+        if run.rng is not None:
+            arrays["generator"] = run.rng.get_state().numpy()
+        self.remembered = arrays | {f"run_{name}": value.numpy() for name, value in run.arrays().items()}
+
+    def load(self, run: Run) -> PathRecorder:
+        """Put the run where the checkpoint left it."""
+        extra = [f"run_{name}" for name in run.arrays()]
+        names = (*NAMES, "generator", *extra)
+        arrays = _read(self.path, names)
+        same = arrays["fingerprint"].tobytes().hex() == self.fingerprint
+        require(same, f"{self.path}: belongs to other data, another network or another regime; resume with the same")
+        run.theta = torch.from_numpy(arrays["theta"].copy())
+        for name, value in zip(COUNTERS, arrays["counters"].tolist(), strict=True):
+            setattr(run, name, float(value) if name == "seconds" else int(value))
+        if run.rng is not None:
+            run.rng.set_state(torch.from_numpy(arrays["generator"].copy()))
+        run.restore(arrays["scalars"].tolist())
+        run.restore_arrays({name.removeprefix("run_"): torch.from_numpy(arrays[name].copy()) for name in extra})
+        return PathRecorder([_point(row) for row in arrays["path"].tolist()], *arrays["marks"].tolist())
+
+
+def require_place(path: Path) -> None:
+    """A checkpoint can be written there, and nothing but an older one is overwritten and removed."""
+    require_writable(path)
+    if path.exists():
+        _read(path, NAMES)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> Arrays:
+    arrays = read_npz(path, names)
+    missing = [name for name in NAMES if name not in arrays]
+    require(not missing, f"{path}: is not a checkpoint of brittle (it has no array '{(missing or ['?'])[0]}')")
+    return arrays
+
+
+def _point(row: list[float]) -> PathPoint:
+    return PathPoint(int(row[0]), int(row[1]), *row[2:])
+
+
+def fingerprint(settings: dict[str, Any], *tensors: Tensor) -> str:
+    """What must agree between a checkpoint and the run that resumes it."""
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
+    for tensor in tensors:
+        digest.update(np.ascontiguousarray(tensor.detach().numpy()).tobytes())
+    return digest.hexdigest()
+
 
 Kind = TypeVar("Kind", bound=Network, covariant=True)
 Given = TypeVar("Given", bound=Network)
@@ -44,7 +165,7 @@ def frozen(model: Model) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Training(Result, Generic[Kind]):
+class TrainingResult(Result, Generic[Kind]):
     """A trained `network` and how it came about.
 
     `status` is reached, budget (a number of steps or seconds ended it first), stalled, diverged or interrupted, and
@@ -57,15 +178,15 @@ class Training(Result, Generic[Kind]):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=torch.Generator().manual_seed(0))
         >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data)
         >>> trained.reached, trained.accuracy, type(trained.network).__name__
         (True, 1.0, 'TwoLayer')
     """
 
     network: Kind
-    status: Ending
+    status: Status
     stopped_by: str
     message: str
     steps: int
@@ -79,11 +200,11 @@ class Training(Result, Generic[Kind]):
     share_on_margin: float
     norm: float
     path: tuple[PathPoint, ...]
-    way: tuple[Waypoint, ...]
+    way: tuple[Snapshot, ...]
 
     @property
     def reached(self) -> bool:
-        return self.status is Ending.REACHED
+        return self.status is Status.REACHED
 
     def content(self) -> dict[str, Any]:
         """Everything but the weights, which belong in a network file."""
@@ -91,17 +212,18 @@ class Training(Result, Generic[Kind]):
 
 
 @dataclass(frozen=True)
-class Regime(ABC):
+class Trainer(ABC):
     """A way to train. Its fields are its parameters, `until` among them; `train` is its verb.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> regime = bt.training.Descent(until=(bt.training.Loss(0.1), bt.training.Steps(5)))  # whichever comes first
-        >>> isinstance(regime, bt.training.Regime)
+        >>> until = bt.training.Loss(0.1), bt.training.Steps(5)  # whichever comes first
+        >>> regime = bt.training.GradientDescent(until=until)
+        >>> isinstance(regime, bt.training.Trainer)
         True
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=torch.Generator().manual_seed(0))
         >>> regime.train(start, data).steps
         5
     """
@@ -127,7 +249,7 @@ class Regime(ABC):
         watch: Watch = silent,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-    ) -> Training[Given]: ...
+    ) -> TrainingResult[Given]: ...
 
     @overload
     def train(
@@ -139,7 +261,7 @@ class Regime(ABC):
         watch: Watch = silent,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-    ) -> Training[Network]: ...
+    ) -> TrainingResult[Network]: ...
 
     @kinds_checked
     def train(
@@ -151,7 +273,7 @@ class Regime(ABC):
         watch: Watch = silent,
         checkpoint: str | Path | None = None,
         resume: bool = False,
-    ) -> Training[Network]:
+    ) -> TrainingResult[Network]:
         """Train the network on the data until a stop is reached; the result is a network of the same kind.
 
         With `checkpoint`, Ctrl-C and a failed step leave the run there, as does every minute of work, or less where
@@ -166,7 +288,7 @@ class Regime(ABC):
         settings = {"regime": type(self).__name__} | {
             item.name: getattr(self, item.name) for item in fields(self) if item.name != "until"
         }
-        saver, record = Saver(), Record()
+        saver, record = Saver(), PathRecorder()
         if checkpoint is not None:
             saver = Checkpoint(checkpoint, fingerprint(settings, data.X, data.y, run.objective.start))
         if resume:
@@ -187,13 +309,13 @@ class Regime(ABC):
         """A run at its start; `train` drives it from stop to stop."""
 
 
-def _finished(run: Run, record: Record, outcome: Outcome) -> Training[Network]:
+def _finished(run: Run, record: PathRecorder, outcome: RunOutcome) -> TrainingResult[Network]:
     if not run.fresh:
         run.measure()
     look = run.look(recorded=True)
     if not record.points or record.points[-1].steps != run.steps:
         record.add(look)
-    return Training(
+    return TrainingResult(
         network=run.network(),
         status=outcome.status,
         stopped_by=outcome.stopped_by,

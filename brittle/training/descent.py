@@ -7,16 +7,15 @@ from typing import ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require_not_negative, required
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.networks.base import Network
-from brittle.settings.base import Data
-from brittle.training.base import Regime
+from brittle.training.base import BATCH, LAYERS, RATE, TRAINED_BIASES, Trainer
 from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import Evaluation, Objective, objective_for
-from brittle.training.options import BATCH, LAYERS, RATE, TRAINED_BIASES
-from brittle.training.run import Ended, Run
+from brittle.training.run import Run, RunEnded
 from brittle.training.stops import UNTIL, Loss, Steps, Stop
 
 EPOCHS_PER_POINT = 10  # of the path, where nothing but the path asks for it
@@ -24,7 +23,7 @@ LARGEST_LOG_LOSS = 700.0  # e^700 is about the largest float64
 
 
 @dataclass(frozen=True)
-class Descent(Regime):
+class GradientDescent(Trainer):
     """θ ← θ - rate·∇(L + (decay/2)‖θ_part‖²); without `batch` on all examples at once.
 
     `decay_on` is the part that is regularised: the first layer's weights, the first layer with its biases, or all;
@@ -33,11 +32,11 @@ class Descent(Regime):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
-        >>> trained = bt.training.Descent(rate=0.5, until=bt.training.Accuracy(1.0)).train(start, data)
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.GradientDescent(rate=0.5, until=bt.training.Accuracy(1.0)).train(start, data)
         >>> trained.accuracy, trained.status
-        (1.0, <Ending.REACHED: 'reached'>)
+        (1.0, <Status.REACHED: 'reached'>)
     """
 
     name: ClassVar = "descent"
@@ -62,7 +61,7 @@ class Descent(Regime):
         return BatchRun(objective, self, Batches(len(data), self.batch, rng))
 
 
-def descended(theta: Tensor, at: Evaluation, descent: Descent, objective: Objective) -> Tensor:
+def descended(theta: Tensor, at: Evaluation, descent: GradientDescent, objective: Objective) -> Tensor:
     """θ after one step from an evaluation there."""
     loss = math.exp(at.log_loss)
     if descent.decay == 0:
@@ -78,15 +77,15 @@ def check_finite(theta: Tensor, rate: float, steps: int, log_loss: float = 0.0) 
     """End the run where a step was so long that the loss is no number any more."""
     if log_loss < LARGEST_LOG_LOSS and math.isfinite(float(theta.sum())):
         return
-    raise Ended(
-        Ending.DIVERGED, f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large"
+    raise RunEnded(
+        Status.DIVERGED, f"the loss left the floating-point numbers at step {steps + 1}: rate {rate:g} is too large"
     )
 
 
 class DescentRun(Run):
     """Full gradients: the one that judges θ is also the next step's."""
 
-    def __init__(self, objective: Objective, descent: Descent) -> None:
+    def __init__(self, objective: Objective, descent: GradientDescent) -> None:
         super().__init__(objective)
         self.descent = descent
 
@@ -131,7 +130,7 @@ class Batches:
 class BatchRun(Run):
     """Stochastic steps; θ is judged on all examples at the end of every epoch."""
 
-    def __init__(self, objective: Objective, descent: Descent, batches: Batches) -> None:
+    def __init__(self, objective: Objective, descent: GradientDescent, batches: Batches) -> None:
         super().__init__(objective)
         self.descent, self.batches, self.rng = descent, batches, batches.rng
 

@@ -7,18 +7,56 @@ from typing import ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require, require_positive
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.networks.base import Network
-from brittle.settings.base import Data
-from brittle.training.base import Regime
+from brittle.training.base import LAYERS, PRECISION, TRAINED_BIASES, Trainer
 from brittle.training.losses import LOSS, Exponential, LossFunction
-from brittle.training.objective import Evaluation, Objective, objective_for
-from brittle.training.options import LAYERS, PRECISION, TRAINED_BIASES
-from brittle.training.pairs import PAIRS
-from brittle.training.run import Ended, Run
-from brittle.training.span import Span
+from brittle.training.objective import DataSpan, Evaluation, Objective, objective_for
+from brittle.training.run import Run, RunEnded
+
+
+@dataclass(frozen=True)
+class Tableau:
+    """Stages a, weights b of the step and e = b - b̂ of its error; the last stage of `e` is the next step's first."""
+
+    order: int
+    a: tuple[tuple[float, ...], ...]
+    b: tuple[float, ...]
+    e: tuple[float, ...]
+
+
+HEUN = Tableau(
+    order=2,
+    a=((1.0,),),
+    b=(1 / 2, 1 / 2),
+    e=(-1 / 2, 1 / 2, 0.0),
+)
+
+BOGACKI_SHAMPINE = Tableau(
+    order=3,
+    a=((1 / 2,), (0.0, 3 / 4)),
+    b=(2 / 9, 1 / 3, 4 / 9),
+    e=(2 / 9 - 7 / 24, 1 / 3 - 1 / 4, 4 / 9 - 1 / 3, -1 / 8),
+)
+
+DORMAND_PRINCE = Tableau(
+    order=5,
+    a=(
+        (1 / 5,),
+        (3 / 40, 9 / 40),
+        (44 / 45, -56 / 15, 32 / 9),
+        (19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729),
+        (9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656),
+    ),
+    b=(35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
+    e=(71 / 57600, 0.0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40),
+)
+
+PAIRS = {"heun": HEUN, "bogacki-shampine": BOGACKI_SHAMPINE, "dormand-prince": DORMAND_PRINCE}
+
 
 TYPES = {"float64": torch.float64, "float32": torch.float32}
 SMALLEST_SHARE = 1e-12  # of ‖θ‖: a shorter step is no step
@@ -28,7 +66,7 @@ LANDING = 2e-4  # of the log-loss: how far below its target a run may end
 
 
 @dataclass(frozen=True)
-class Flow(Regime):
+class Flow(Trainer):
     """Gradient flow by an embedded Runge-Kutta pair; the error of a step is at most `tolerance` of ‖θ‖.
 
     Only the error across the path counts: one along it changes when a point is passed, not where the path goes.
@@ -37,8 +75,8 @@ class Flow(Regime):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=torch.Generator().manual_seed(0))
         >>> trained = bt.training.Flow(until=bt.training.LogLoss(-30)).train(start, data)  # a loss below 1e-13
         >>> trained.status.value, trained.accuracy
         ('reached', 1.0)
@@ -64,7 +102,7 @@ class Flow(Regime):
         network = network.to(TYPES[self.precision])
         fits = self.precision == "float64" or network.dtype == torch.float32  # as precise as the network allows
         require(fits, f"precision is {self.precision!r} and the network has {network.dtype}, which it keeps")
-        span = Span.of(data.X) if self._in_span(network, data) else None
+        span = DataSpan.of(data.X) if self._in_span(network, data) else None
         return FlowRun(objective_for(network, data, self.layers, self.biases, span), self)
 
     def _in_span(self, network: Network, data: Data) -> bool:
@@ -108,12 +146,12 @@ class FlowRun(Run):
     def step(self) -> None:
         speed, length = float(self.direction.norm()), self._length()
         if speed < STUCK_SHARE * length or self.since >= STUCK_STEPS:
-            raise Ended(
-                Ending.STALLED, f"the loss falls no further than log-loss {self.log_loss:.6g}: no stop is reached"
+            raise RunEnded(
+                Status.STALLED, f"the loss falls no further than log-loss {self.log_loss:.6g}: no stop is reached"
             )
         while True:
             if not self.h * speed > SMALLEST_SHARE * length:
-                raise Ended(Ending.STALLED, f"no step is short enough at log-loss {self.log_loss:.6g}")
+                raise RunEnded(Status.STALLED, f"no step is short enough at log-loss {self.log_loss:.6g}")
             theta, at, error = self._try(self.h)
             size = error / (self.flow.tolerance * max(length, self.objective.squared_norm(theta) ** 0.5))
             good = math.isfinite(size) and math.isfinite(at.log_loss)

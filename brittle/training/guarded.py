@@ -2,8 +2,8 @@
 
 Two examples of different classes at distance d cannot both be farther than d/2 from a boundary between them, so ρ_i,
 half the distance of x_i to the nearest example of another class, is what the data allow. A run asks for κρ_i with κ
-growing from what the network has to a target, in the coordinates of its `Form`, by Adam in units of each tensor. Of the
-networks met on the way the last that is accurate enough is where the step size begins to fall.
+growing from what the network has to a target, in the coordinates of its `TrainingForm`, by Adam in units of each
+tensor. Of the networks met on the way the last that is accurate enough is where the step size begins to fall.
 """
 
 import math
@@ -16,21 +16,43 @@ import torch
 from torch import Generator, Tensor
 from torch.func import functional_call
 
-from brittle.common.ending import Ending
-from brittle.common.errors import require, require_between, require_positive, required
+from brittle.common.ending import Status
+from brittle.common.errors import InputError, require, require_between, require_positive, required
 from brittle.common.parts import option
 from brittle.common.time_limit import check_time
+from brittle.data.base import Data
+from brittle.geometry import nearest_rivals
 from brittle.networks.base import Network
-from brittle.settings.base import Data
-from brittle.training.base import Regime
+from brittle.training.base import BATCH, TRAINED_BIASES, Trainer
 from brittle.training.descent import Batches
 from brittle.training.losses import Logistic
-from brittle.training.normal_form import Form, form_of
+from brittle.training.normal_form import TrainingForm, form_of
 from brittle.training.objective import ModuleObjective, margins_of
-from brittle.training.options import BATCH, TRAINED_BIASES
-from brittle.training.run import Ended, Run
-from brittle.training.stops import UNTIL, Look, Steps, Stop
-from brittle.training.way import Waypoint
+from brittle.training.run import Run, RunEnded, Snapshot
+from brittle.training.stops import UNTIL, RunStatus, Steps, Stop
+
+LOWEST, HIGHEST = 0.5, 2.0  # ρ in medians
+TOGETHER = 1e-6  # of the size of an example: closer ones are the same in single precision
+SHOWN = 5  # pairs that a message names
+
+
+def attainable(X: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """ρ of every example, within bounds so that no example counts for nothing or for all, and its nearest rival."""
+    distances, rivals = nearest_rivals(X, y)
+    require_apart(distances, rivals, float(X.square().sum(1).mean().sqrt()))
+    middle = float(distances.median())
+    return 0.5 * distances.clamp(LOWEST * middle, HIGHEST * middle), rivals
+
+
+def require_apart(distances: Tensor, rivals: Tensor, size: float) -> None:
+    """Raise where examples of a typical length `size` coincide with their nearest rivals."""
+    same = (distances <= TOGETHER * size).nonzero()[:, 0].tolist()
+    if same:
+        pairs = sorted({tuple(sorted((row, int(rivals[row])))) for row in same})
+        shown = ", ".join(f"{first} and {second}" for first, second in pairs[:SHOWN])
+        more = f" and {len(pairs) - SHOWN} more pairs" if len(pairs) > SHOWN else ""
+        raise InputError(f"rows {shown}{more} are the same example with two labels: keep one of each")
+
 
 GROWING = 0.7  # of the steps: κ rises; in the rest the rate falls
 RISEN = 0.9  # of the growing steps: κ is at its end
@@ -41,7 +63,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Guarded(Regime):
+class GuardedTrainer(Trainer):
     """`until` has a number of steps, which the schedule is made for; another stop may end it before.
 
     Every parameter moves by `rate` times the size of its tensor at most. `target` is where κ ends. Layers whose biases
@@ -86,14 +108,14 @@ class Guarded(Regime):
         return self.guarded(form, data, Batches(len(data), min(self.batch, len(data)), rng))
 
     @abstractmethod
-    def guarded(self, form: Form, data: Data, batches: Batches) -> "GuardedRun":
+    def guarded(self, form: TrainingForm, data: Data, batches: Batches) -> "GuardedRun":
         """The run at its start."""
 
 
 class GuardedObjective(ModuleObjective):
     """θ of the form; networks are given back in the old coordinates."""
 
-    def __init__(self, form: Form, data: Data, biases: bool | None = None) -> None:
+    def __init__(self, form: TrainingForm, data: Data, biases: bool | None = None) -> None:
         super().__init__(form.network, Data(form.X, data.y), biases=True)
         self.form, self.moving = form, self._moving(biases)
 
@@ -155,7 +177,7 @@ class GuardedRun(Run):
     objective: GuardedObjective
     kind: ClassVar[type[GuardedObjective]] = GuardedObjective  # of the objective
 
-    def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
+    def __init__(self, form: TrainingForm, data: Data, regime: GuardedTrainer, batches: Batches) -> None:
         super().__init__(self.kind(form, data, regime.biases))
         self.form, self.data, self.regime, self.batches, self.rng = form, data, regime, batches, batches.rng
         self.length = regime.length
@@ -211,7 +233,7 @@ class GuardedRun(Run):
         values = Logistic("sum").log_values(self.margins)
         self.log_loss, self.log_loss_sum = Logistic().total(self.margins), float(torch.logsumexp(values, 0))
 
-    def look(self, recorded: bool) -> Look:
+    def look(self, recorded: bool) -> RunStatus:
         def norm() -> float:
             return math.sqrt(sum(float(each.detach().square().sum()) for each in self.network().module().parameters()))
 
@@ -230,7 +252,7 @@ class GuardedRun(Run):
         if self.steps == self.growing:
             self._settle()
         if self.steps == self.length and self.network() is self.form.original:
-            raise Ended(Ending.STALLED, "the accuracy fell by more than may be lost: the network is as it was")
+            raise RunEnded(Status.STALLED, "the accuracy fell by more than may be lost: the network is as it was")
 
     def _scheduled(self) -> float:
         """The rate of this step; sets κ."""
@@ -276,10 +298,10 @@ class GuardedRun(Run):
         marks = [math.ceil(mark * self.growing / SNAPSHOTS) - 1 for mark in range(1, SNAPSHOTS + 1)]
         return min(map(self._asked, marks), key=lambda kappa: abs(kappa - wanted))
 
-    def way(self) -> tuple[Waypoint, ...]:
+    def way(self) -> tuple[Snapshot, ...]:
         last = self._last_good()
         return tuple(
-            Waypoint(kappa, accuracy, held_out if held_out == held_out else None, share, place == last, network)
+            Snapshot(kappa, accuracy, held_out if held_out == held_out else None, share, place == last, network)
             for place, ((kappa, accuracy, held_out, share), network) in enumerate(
                 zip(self.curve.tolist(), map(self.objective.network, self.met), strict=True)
             )

@@ -7,24 +7,23 @@ from typing import ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import required
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.networks.base import Network
 from brittle.networks.deep import as_two_layer
-from brittle.settings.base import Data
-from brittle.training.base import Regime
-from brittle.training.descent import Batches, BatchRun, Descent, check_finite
+from brittle.training.base import BALL, BATCH, PRECISION, RATE, TRAINED_BIASES, Trainer
+from brittle.training.descent import Batches, BatchRun, GradientDescent, check_finite
 from brittle.training.flow import TYPES
 from brittle.training.losses import LOSS, Logistic, LossFunction
 from brittle.training.objective import TwoLayerObjective
-from brittle.training.options import BALL, BATCH, PRECISION, RATE, TRAINED_BIASES
-from brittle.training.run import Ended, Run
+from brittle.training.run import Run, RunEnded
 from brittle.training.stops import UNTIL, Steps, Stop
 
 
 @dataclass(frozen=True)
-class Lazy(Regime):
+class LazyTraining(Trainer):
     """SGD on the first layer that ends when max_s ‖w_s - w_s(0)‖ > radius/√m and returns the last iterate inside.
 
     The check is made in every `step`, or at the end of every `epoch`; with `inside=False` the first iterate outside
@@ -34,9 +33,9 @@ class Lazy(Regime):
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> data = bt.settings.Sphere(dim=20).sample(10, rng)
-        >>> start = bt.networks.Lazy().draw(20, width=100, rng=rng)
-        >>> trained = bt.training.Lazy(radius=10.0, until=bt.training.Accuracy(1.0)).train(start, data, rng)
+        >>> data = bt.data.Sphere(dim=20).sample(10, rng)
+        >>> start = bt.networks.LazyInit().draw(20, width=100, rng=rng)
+        >>> trained = bt.training.LazyTraining(radius=10.0, until=bt.training.Accuracy(1.0)).train(start, data, rng)
         >>> bool((trained.network.W - start.W).norm(dim=1).max() <= 10 / 100**0.5)
         True
     """
@@ -59,7 +58,7 @@ class Lazy(Regime):
         network = as_two_layer(network, "lazy training")
         rng = required(rng, "lazy training draws batches at random: give it a torch.Generator")
         objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)
-        return LazyRun(objective, self, Batches(len(data), min(self.batch, len(data)), rng))
+        return LazyTrainingRun(objective, self, Batches(len(data), min(self.batch, len(data)), rng))
 
 
 def farthest(objective: TwoLayerObjective, theta: Tensor) -> float:
@@ -67,7 +66,7 @@ def farthest(objective: TwoLayerObjective, theta: Tensor) -> float:
     return float((objective.split(theta)[0] - objective.split(objective.start)[0]).norm(dim=1).max())
 
 
-class LazyRun(BatchRun):
+class LazyTrainingRun(BatchRun):
     """Stochastic steps inside the ball round the start, in place wherever a step cannot leave it.
 
     A step moves a row of W by at most rate·max|v|·Σ_i |ℓ'(q_i)|·‖x_i‖ and its rounding. `moved` sums these bounds, and
@@ -76,8 +75,8 @@ class LazyRun(BatchRun):
 
     objective: TwoLayerObjective
 
-    def __init__(self, objective: TwoLayerObjective, lazy: Lazy, batches: Batches) -> None:
-        steps = Descent(loss=lazy.loss, rate=lazy.rate, batch=batches.size, layers="first", biases=lazy.biases)
+    def __init__(self, objective: TwoLayerObjective, lazy: LazyTraining, batches: Batches) -> None:
+        steps = GradientDescent(loss=lazy.loss, rate=lazy.rate, batch=batches.size, layers="first", biases=lazy.biases)
         super().__init__(objective, steps, batches)
         self.lazy, self.ball = lazy, lazy.radius / math.sqrt(objective.width)
         self.inside, self.moved = self.theta, 0.0
@@ -142,4 +141,6 @@ class LazyRun(BatchRun):
     def _leave(self, inside: Tensor) -> None:
         if self.lazy.inside:
             self.theta = inside
-        raise Ended(Ending.REACHED, f"a weight moved by {self.moved:.6g}, out of the ball of {self.ball:.6g}", "ball")
+        raise RunEnded(
+            Status.REACHED, f"a weight moved by {self.moved:.6g}, out of the ball of {self.ball:.6g}", "ball"
+        )

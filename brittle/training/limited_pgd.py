@@ -13,12 +13,11 @@ from torch.nn import functional
 
 from brittle.common.errors import require_count, require_positive
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.geometry import into_ball, unit_rows
-from brittle.settings.base import Data
-from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import Guarded, GuardedRun
-from brittle.training.normal_form import Form
+from brittle.training.guarded import GuardedRun, GuardedTrainer, attainable
+from brittle.training.normal_form import TrainingForm
 from brittle.training.objective import margins_of
 
 LONG = 2.5  # the way that the steps of PGD can go, in radii of the ball
@@ -26,8 +25,8 @@ SMALL = 1e-3  # of the ball: where TRADES' attack begins, because its slope at t
 
 
 @dataclass(frozen=True)
-class LimitedPGD(Guarded):
-    """SGD on the logistic loss of PGD examples within κρ, by Adam with the schedule and the guard of `Guarded`.
+class LimitedPGD(GuardedTrainer):
+    """SGD on the logistic loss of PGD examples within κρ, by Adam with the schedule and the guard of `GuardedTrainer`.
 
     PGD takes `inner_steps`. With `trades` the loss is that of TRADES: the loss of the example itself, and so many times
     the divergence between its probabilities and those of the point near it where they differ most.
@@ -36,7 +35,7 @@ class LimitedPGD(Guarded):
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> start = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> hard = bt.training.LimitedPGD(until=bt.training.Steps(20), inner_steps=3).train(start, data, rng).network
         >>> hard.accuracy(data.X, data.y)
@@ -51,7 +50,7 @@ class LimitedPGD(Guarded):
         default=None, metadata=option("Weight of TRADES' divergence; its loss only if given.", check=require_positive)
     )
 
-    def guarded(self, form: Form, data: Data, batches: Batches) -> GuardedRun:
+    def guarded(self, form: TrainingForm, data: Data, batches: Batches) -> GuardedRun:
         return LimitedRun(form, data, self, batches)
 
 
@@ -60,7 +59,7 @@ class LimitedRun(GuardedRun):
 
     regime: LimitedPGD
 
-    def __init__(self, form: Form, data: Data, regime: LimitedPGD, batches: Batches) -> None:
+    def __init__(self, form: TrainingForm, data: Data, regime: LimitedPGD, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
         self.limits, _ = attainable(self.objective.X, self.objective.y)
         self.unit = float(self.limits.median()) * form.slope

@@ -15,28 +15,27 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require
+from brittle.data.base import Data
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import as_layered
 from brittle.networks.layered import Layered
-from brittle.settings.base import Data
-from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun
-from brittle.training.normal_form import Form, NormalForm, scaled
+from brittle.training.guarded import TINY, GuardedObjective, GuardedRun, GuardedTrainer, attainable
+from brittle.training.normal_form import NormalForm, TrainingForm, scaled
 from brittle.training.objective import margins_of
 
 FIRST, FOLLOWED = 50, 2  # power iterations: at the start, and in every step
 
 
 @dataclass(frozen=True)
-class LipschitzMargin(Guarded):
-    """Adam on the margin over the product of the layers' norms, with the schedule and the guard of `Guarded`.
+class LipschitzMargin(GuardedTrainer):
+    """Adam on the margin over the product of the layers' norms, with the schedule and the guard of `GuardedTrainer`.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> rng, data = torch.Generator().manual_seed(0), bt.settings.Orthogonal(6).sample(6)
+        >>> rng, data = torch.Generator().manual_seed(0), bt.data.Orthogonal(6).sample(6)
         >>> start = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> hard = bt.training.LipschitzMargin(until=bt.training.Steps(20)).train(start, data, rng).network
         >>> hard.accuracy(data.X, data.y)
@@ -45,7 +44,7 @@ class LipschitzMargin(Guarded):
 
     name: ClassVar = "lipschitz-margin"
 
-    def guarded(self, form: Form, data: Data, batches: Batches) -> GuardedRun:
+    def guarded(self, form: TrainingForm, data: Data, batches: Batches) -> GuardedRun:
         kind = form.network.description["kind"]
         require(isinstance(form, NormalForm), f"{self.name} needs dense or convolutional layers; this is a {kind}")
         return LipschitzRun(form, data, self, batches)
@@ -63,7 +62,7 @@ class LipschitzRun(GuardedRun):
 
     kind = UnitObjective
 
-    def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
+    def __init__(self, form: TrainingForm, data: Data, regime: GuardedTrainer, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
         self.limits, _ = attainable(self.objective.X, self.objective.y)
         self.shapes = as_layered(form.network, regime.name).layers

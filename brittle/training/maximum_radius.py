@@ -16,12 +16,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from brittle.data.base import Data
 from brittle.geometry import into_ball
-from brittle.settings.base import Data
-from brittle.training.attainable import attainable
 from brittle.training.descent import Batches
-from brittle.training.guarded import TINY, Guarded, GuardedObjective, GuardedRun
-from brittle.training.normal_form import Form
+from brittle.training.guarded import TINY, GuardedObjective, GuardedRun, GuardedTrainer, attainable
+from brittle.training.normal_form import TrainingForm
 
 CUT = 3.0  # longest δ, in ρ
 OFF = 0.05  # a point whose distance from the boundary is more than this share of ‖δ‖ is none of it
@@ -30,15 +29,15 @@ RENEWED_EVERY = 10  # epochs
 
 
 @dataclass(frozen=True)
-class MaximumRadius(Guarded):
-    """Adam on J(θ), with the schedule and the guard of `Guarded`.
+class MaximumRadius(GuardedTrainer):
+    """Adam on J(θ), with the schedule and the guard of `GuardedTrainer`.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> data = bt.settings.Sphere(dim=20).sample(10, rng)
-        >>> start = bt.networks.PyTorch().draw(20, width=30, rng=rng)
+        >>> data = bt.data.Sphere(dim=20).sample(10, rng)
+        >>> start = bt.networks.TorchLinearInit().draw(20, width=30, rng=rng)
         >>> trained = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
         >>> hard = bt.training.MaximumRadius(until=bt.training.Steps(60)).train(trained, data, rng).network
         >>> before, after = (bt.attacks.MinimumNorm().run(each, data).norms.median() for each in (trained, hard))
@@ -48,12 +47,12 @@ class MaximumRadius(Guarded):
 
     name: ClassVar = "maximum-radius"
 
-    def guarded(self, form: Form, data: Data, batches: Batches) -> GuardedRun:
+    def guarded(self, form: TrainingForm, data: Data, batches: Batches) -> GuardedRun:
         return MaximumRadiusRun(form, data, self, batches)
 
 
 @dataclass(frozen=True, eq=False)
-class Boundary:
+class BoundaryPath:
     """The way from examples to the boundary; `limits` are ρ (n,), `halves` (n, r) the way to half of each rival."""
 
     objective: GuardedObjective
@@ -61,7 +60,7 @@ class Boundary:
     halves: Tensor
 
     @classmethod
-    def of(cls, objective: GuardedObjective) -> "Boundary":
+    def of(cls, objective: GuardedObjective) -> "BoundaryPath":
         limits, rivals = attainable(objective.X, objective.y)
         return cls(objective, limits, 0.5 * (objective.X[rivals] - objective.X))
 
@@ -101,9 +100,9 @@ def radii(delta: Tensor, margins: Tensor, gradients: Tensor) -> tuple[Tensor, Te
 class MaximumRadiusRun(GuardedRun):
     """With δ of every example."""
 
-    def __init__(self, form: Form, data: Data, regime: Guarded, batches: Batches) -> None:
+    def __init__(self, form: TrainingForm, data: Data, regime: GuardedTrainer, batches: Batches) -> None:
         super().__init__(form, data, regime, batches)
-        self.boundary, everything = Boundary.of(self.objective), torch.arange(len(data))
+        self.boundary, everything = BoundaryPath.of(self.objective), torch.arange(len(data))
         self.delta = self.boundary.shortest(self.theta, everything, self.boundary.starts(everything), FIRST)
         self.first = self.kappa = min(regime.target, max(0.05, self.share(everything)))
 

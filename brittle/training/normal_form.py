@@ -16,19 +16,19 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require
+from brittle.data.base import Data
 from brittle.geometry import Basis
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, as_layered
 from brittle.networks.folded import Folded
 from brittle.networks.layered import Layered
-from brittle.settings.base import Data
 
 PRECISION = torch.float32
 
 
 @dataclass(frozen=True, eq=False)
-class Form(ABC):
+class TrainingForm(ABC):
     """The `original`, and the `network` and examples `X` (n, r) as they are trained; `slope` is the median ‖∇ₓm‖."""
 
     original: Network
@@ -42,7 +42,7 @@ class Form(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnForm(Form):
+class OwnForm(TrainingForm):
     """The network as it is: a module of its own, or one that was folded and is trained as it came."""
 
     @classmethod
@@ -54,7 +54,7 @@ class OwnForm(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalForm(Form):
+class NormalForm(TrainingForm):
     """`basis` (columns, r) is None where inputs keep their places, as those of a first layer that is not dense do."""
 
     original: Layered
@@ -88,7 +88,7 @@ class NormalForm(Form):
         return self.original.moved([layer.to(self.original.dtype) for layer in layers])
 
 
-def form_of(network: Network, data: Data, rng: Generator, span: bool = True) -> Form:
+def form_of(network: Network, data: Data, rng: Generator, span: bool = True) -> TrainingForm:
     """The normal form where there is one, in the coordinates of the data's span or all."""
     return NormalForm.of(network, data, rng, span) if has_normal_form(network) else OwnForm.of(network, data)
 

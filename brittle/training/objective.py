@@ -4,6 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +12,43 @@ from torch.func import functional_call
 
 from brittle.common.errors import require
 from brittle.common.time_limit import check_time
+from brittle.data.base import Data
+from brittle.geometry import Basis
 from brittle.networks.base import Network
 from brittle.networks.deep import as_layered
+from brittle.networks.layered import Layered
 from brittle.networks.two_layer import TwoLayer
-from brittle.settings.base import Data
 from brittle.training.losses import LossFunction
-from brittle.training.span import Span
+
+Kind = TypeVar("Kind", bound=Layered)
+
+
+@dataclass(frozen=True, eq=False)
+class DataSpan:
+    """An orthonormal basis (d, r) of the span of the examples, and their coordinates (n, r) in it."""
+
+    basis: Tensor
+    coordinates: Tensor
+
+    @classmethod
+    def of(cls, X: Tensor) -> "DataSpan":
+        span = Basis.spanning(X)
+        return cls(span.vectors, span.coordinates(X))
+
+    def inside(self, network: Kind) -> Kind:
+        """The network as the span sees it: its first layer takes r coordinates."""
+        return network.with_first_layer(network.weights[0] @ self.basis.to(network.dtype))
+
+    def frozen_squared_norm(self, network: Layered) -> float:
+        """‖W‖² of the first layer off the span."""
+        W, Q = network.weights[0], self.basis.to(network.dtype)
+        return float((W - (W @ Q) @ Q.T).square().sum())
+
+    def joined(self, network: Kind, before: Kind, after: Kind) -> Kind:
+        """The network whose in-span weights moved from `before` to `after`; the rest is not touched."""
+        moved = (after.weights[0] - before.weights[0]) @ self.basis.to(network.dtype).T
+        return network.moved(after.with_first_layer(network.weights[0] + moved, after.biases[0]).layers)
+
 
 CHUNK_BYTES = 16 * 2**20  # hidden activations of one chunk: few enough for the cache, enough for fast products
 
@@ -106,7 +138,12 @@ class TwoLayerObjective(Objective):
     degree = 2
 
     def __init__(
-        self, network: TwoLayer, data: Data, layers: str = "all", biases: bool | None = None, span: Span | None = None
+        self,
+        network: TwoLayer,
+        data: Data,
+        layers: str = "all",
+        biases: bool | None = None,
+        span: DataSpan | None = None,
     ) -> None:
         self.template, self.span = network, span
         X = data.X if span is None else span.coordinates
@@ -168,7 +205,12 @@ class ModuleObjective(Objective):
     """
 
     def __init__(
-        self, network: Network, data: Data, layers: str = "all", biases: bool | None = None, span: Span | None = None
+        self,
+        network: Network,
+        data: Data,
+        layers: str = "all",
+        biases: bool | None = None,
+        span: DataSpan | None = None,
     ) -> None:
         self.template, self.span = network, span
         if span is not None:
@@ -219,7 +261,7 @@ class ModuleObjective(Objective):
         trained = self.inside.loaded(self.module)
         return trained if self.span is None else self._joined(self.span, trained)
 
-    def _joined(self, span: Span, trained: Network) -> Network:
+    def _joined(self, span: DataSpan, trained: Network) -> Network:
         whole, before, after = (as_layered(each, "") for each in (self.template, self.inside, trained))
         return span.joined(whole, before, after)
 
@@ -248,7 +290,7 @@ def margins_of(logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def objective_for(
-    network: Network, data: Data, layers: str = "all", biases: bool | None = None, span: Span | None = None
+    network: Network, data: Data, layers: str = "all", biases: bool | None = None, span: DataSpan | None = None
 ) -> Objective:
     if isinstance(network, TwoLayer):
         return TwoLayerObjective(network, data, layers, biases, span)

@@ -7,31 +7,30 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.errors import require_count, require_positive, required
 from brittle.common.parts import option
+from brittle.data.base import Data
 from brittle.networks.base import Network
-from brittle.settings.base import Data
-from brittle.training.base import Regime
+from brittle.training.base import BATCH, Trainer
 from brittle.training.descent import LARGEST_LOG_LOSS, Batches, check_finite
 from brittle.training.losses import LOSS, Exponential, LossFunction
 from brittle.training.objective import ModuleObjective, margins_of
-from brittle.training.options import BATCH
-from brittle.training.run import Ended, Run
+from brittle.training.run import Run, RunEnded
 from brittle.training.stops import UNTIL, Loss, Stop
 
 
 @dataclass(frozen=True)
-class Recipe(Regime):
+class SgdSchedule(Trainer):
     """SGD with batches of 5,000 and a rate of 1e-5 that grows by 1.1 every 100 iterations, until the loss is 1e-30.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
         >>> rng = torch.Generator().manual_seed(0)
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=rng)
-        >>> bt.training.Recipe(until=bt.training.Steps(300)).train(start, data, rng).steps
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=rng)
+        >>> bt.training.SgdSchedule(until=bt.training.Steps(300)).train(start, data, rng).steps
         300
     """
 
@@ -51,15 +50,15 @@ class Recipe(Regime):
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         objective = ModuleObjective(network, data)
         if self.batch >= len(data):
-            return RecipeRun(objective, self, None)
+            return SgdScheduleRun(objective, self, None)
         rng = required(rng, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
-        return RecipeRun(objective, self, Batches(len(data), self.batch, rng))
+        return SgdScheduleRun(objective, self, Batches(len(data), self.batch, rng))
 
 
-class RecipeRun(Run):
+class SgdScheduleRun(Run):
     """The module's own parameters, changed in place; θ is made from them only when it is asked for."""
 
-    def __init__(self, objective: ModuleObjective, recipe: Recipe, batches: Batches | None) -> None:
+    def __init__(self, objective: ModuleObjective, recipe: SgdSchedule, batches: Batches | None) -> None:
         self.module = objective.module
         self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
         super().__init__(objective)
@@ -131,7 +130,9 @@ class RecipeRun(Run):
             self._step_back(rate, used)
             found, (self.log_loss, self.log_loss_sum, self.margins) = self.log_loss, before
             check_finite(self.margins, rate, self.steps, found)
-            raise Ended(Ending.STALLED, f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on")
+            raise RunEnded(
+                Status.STALLED, f"the loss underflowed after step {self.steps}: use the regime 'flow' to go on"
+            )
         self.evaluations += 1
         self.steps += 1
 

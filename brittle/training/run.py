@@ -9,19 +9,49 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from brittle.common import interrupts
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.progress import Progress, Watch
 from brittle.common.result import Result
 from brittle.common.threads import one_torch_thread
 from brittle.networks.base import Network
 from brittle.training.objective import Objective
-from brittle.training.stops import Look, Stop
-from brittle.training.way import Waypoint
+from brittle.training.stops import RunStatus, Stop
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot(Result):
+    """The `network` when κ, the share of the attainable radius that was asked for, was `kappa`.
+
+    `accuracy` is on the training examples, `held_out` on the others, None without. `share` is how much of what the data
+    allow the examples of its last batch had, in the median. `kept` marks the one that the end was made from.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> rng, data = torch.Generator().manual_seed(0), bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.orthogonal_kkt(data.X, data.y).network
+        >>> way = bt.training.MaximumRadius(until=bt.training.Steps(30)).train(start, data, rng).way
+        >>> all(0 <= point.kappa <= 1 for point in way)
+        True
+    """
+
+    kappa: float
+    accuracy: float
+    held_out: float | None
+    share: float
+    kept: bool
+    network: Network
+
+    def content(self) -> dict[str, Any]:
+        """Everything but the weights."""
+        return {name: value for name, value in super().content().items() if name != "network"}
+
 
 PER_DECADE = 10  # recorded points per factor of ten, in steps and in log-loss
 MOST_BETWEEN_CHECKPOINTS = 60.0  # seconds
@@ -45,8 +75,8 @@ class PathPoint(Result):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> start = bt.networks.PyTorch().draw(6, width=10, rng=torch.Generator().manual_seed(0))
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> start = bt.networks.TorchLinearInit().draw(6, width=10, rng=torch.Generator().manual_seed(0))
         >>> path = bt.training.Flow(until=bt.training.LogLoss(-5)).train(start, data).path
         >>> path[-1].log_loss <= -5, path[0].steps
         (True, 0)
@@ -61,10 +91,10 @@ class PathPoint(Result):
     norm: float
 
 
-class Ended(Exception):
+class RunEnded(Exception):
     """The run cannot or need not go on: `status`, one line that says why, and what it is called in `stopped_by`."""
 
-    def __init__(self, status: Ending, message: str, stopped_by: str | None = None) -> None:
+    def __init__(self, status: Status, message: str, stopped_by: str | None = None) -> None:
         super().__init__(message)
         self.status, self.stopped_by = status, stopped_by or status.value
 
@@ -123,12 +153,12 @@ class Run(ABC):
     def network(self) -> Network:
         return self.objective.network(self.theta)
 
-    def way(self) -> tuple[Waypoint, ...]:
+    def way(self) -> tuple[Snapshot, ...]:
         """The networks on the way that can be chosen from."""
         return ()
 
-    def look(self, recorded: bool) -> Look:
-        return Look(
+    def look(self, recorded: bool) -> RunStatus:
+        return RunStatus(
             steps=self.steps,
             evaluations=self.evaluations,
             seconds=self.seconds,
@@ -143,7 +173,7 @@ class Run(ABC):
 
 
 @dataclass
-class Record:
+class PathRecorder:
     """The points of the path, taken whenever steps or log-loss pass the next mark of a geometric grid."""
 
     points: list[PathPoint] = field(default_factory=list)
@@ -153,7 +183,7 @@ class Record:
     def due(self, run: Run) -> bool:
         return run.fresh and (run.steps >= self.next_steps or -run.log_loss >= self.next_depth)
 
-    def add(self, look: Look) -> None:
+    def add(self, look: RunStatus) -> None:
         growth = 10 ** (1 / PER_DECADE)
         self.next_steps = max(look.steps * growth, look.steps + 1)
         self.next_depth = max(1.0, -look.log_loss * growth)
@@ -171,20 +201,20 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """How a run ended: `status`, what it was `stopped_by`, and a `message` of one line."""
 
-    status: Ending
+    status: Status
     stopped_by: str
     message: str
 
 
-def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "Saver") -> Outcome:
+def drive(run: Run, record: PathRecorder, stops: Sequence[Stop], watch: Watch, save: "Saver") -> RunOutcome:
     """Step until a stop is reached, the run ends itself, or Ctrl-C asks for a checkpoint."""
     with _interrupts(save.wanted) as received, interrupts.last_words(save.last):
         clock = time.perf_counter() - run.seconds
         reported = -math.inf
-        first: Look | None = None
+        first: RunStatus | None = None
         goal = any(not stop.budget for stop in stops)
         while True:
             if not run.fresh and (goal or run.steps >= record.next_steps) and run.may_measure(goal):
@@ -201,7 +231,7 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
             stop = _reached(run, stops, look, record.points)
             if stop is not None:
                 outcome = _outcome(stop, stops)
-                if outcome.status is not Ending.REACHED:
+                if outcome.status is not Status.REACHED:
                     save.now(run, record)
                 return outcome
             if run.seconds - reported > SECONDS_BETWEEN_REPORTS:
@@ -211,14 +241,14 @@ def drive(run: Run, record: Record, stops: Sequence[Stop], watch: Watch, save: "
             if received:
                 save.now(run, record)
                 stopped_by, word = SIGNALS[received[0]]
-                return Outcome(Ending.INTERRUPTED, stopped_by, f"{word} at log-loss {run.log_loss:.6g}")
+                return RunOutcome(Status.INTERRUPTED, stopped_by, f"{word} at log-loss {run.log_loss:.6g}")
             try:
                 run.step()
-            except Ended as end:
+            except RunEnded as end:
                 run.seconds = time.perf_counter() - clock
-                if end.status is not Ending.REACHED:
+                if end.status is not Status.REACHED:
                     save.now(run, record)
-                return Outcome(end.status, end.stopped_by, str(end))
+                return RunOutcome(end.status, end.stopped_by, str(end))
 
 
 @contextmanager
@@ -228,20 +258,20 @@ def few_threads(operations: float) -> Iterator[None]:
         yield
 
 
-def _note(look: Look) -> str:
+def _note(look: RunStatus) -> str:
     return f"log-loss {look.log_loss:.5g}, step {look.steps}"
 
 
-def _reached(run: Run, stops: Sequence[Stop], look: Look, path: list[PathPoint]) -> Stop | None:
+def _reached(run: Run, stops: Sequence[Stop], look: RunStatus, path: list[PathPoint]) -> Stop | None:
     judged = stops if run.fresh else [stop for stop in stops if stop.budget]
     return next((stop for stop in judged if stop.reached(look, path)), None)
 
 
-def _outcome(stop: Stop, stops: Sequence[Stop]) -> Outcome:
+def _outcome(stop: Stop, stops: Sequence[Stop]) -> RunOutcome:
     goals = [str(other) for other in stops if not other.budget]
     if stop.budget and goals:
-        return Outcome(Ending.BUDGET, str(stop), f"ended by {stop} before {' or '.join(goals)} was reached")
-    return Outcome(Ending.REACHED, str(stop), f"reached {stop}")
+        return RunOutcome(Status.BUDGET, str(stop), f"ended by {stop} before {' or '.join(goals)} was reached")
+    return RunOutcome(Status.REACHED, str(stop), f"reached {stop}")
 
 
 class Saver:
@@ -249,11 +279,11 @@ class Saver:
 
     wanted = False
 
-    def now(self, run: Run, record: Record) -> None: ...
+    def now(self, run: Run, record: PathRecorder) -> None: ...
 
-    def if_due(self, run: Run, record: Record) -> None: ...
+    def if_due(self, run: Run, record: PathRecorder) -> None: ...
 
-    def remember(self, run: Run, record: Record) -> None:
+    def remember(self, run: Run, record: PathRecorder) -> None:
         """The run as it is before a step that may take longer than an interrupted process lives."""
 
     def last(self) -> None:

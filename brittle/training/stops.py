@@ -16,7 +16,7 @@ from brittle.networks.base import Network
 
 
 @dataclass(frozen=True, eq=False)
-class Look:
+class RunStatus:
     """A run at one moment: what a stop may judge by. `recorded` holds at the log-spaced points of the path."""
 
     steps: int
@@ -69,14 +69,14 @@ class Stop(ABC):
     budget = False
 
     @abstractmethod
-    def reached(self, look: Look, path: Sequence[Any]) -> bool: ...
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool: ...
 
     @property
     def target_log_loss(self) -> float | None:
         """Where an integrator should land, if the stop is a loss."""
         return None
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         """The share of the way from the first look to the stop, in [0, 1]."""
         return 0.0
 
@@ -107,10 +107,10 @@ class LogLoss(Stop):
     def target_log_loss(self) -> float | None:
         return self.value
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return look.log_loss <= self.value
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         return _share(first.log_loss, look.log_loss, self.value)
 
 
@@ -136,10 +136,10 @@ class Loss(Stop):
     def target_log_loss(self) -> float | None:
         return math.log(self.value)
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return look.log_loss < math.log(self.value)
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         return _share(first.log_loss, look.log_loss, math.log(self.value))
 
 
@@ -161,10 +161,10 @@ class Margin(Stop):
     def __str__(self) -> str:
         return f"margin={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return look.margin > self.value
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         return _share(first.margin, look.margin, self.value)
 
 
@@ -186,10 +186,10 @@ class Accuracy(Stop):
     def __str__(self) -> str:
         return f"accuracy={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return look.accuracy >= self.value
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         return _share(first.accuracy, look.accuracy, self.value)
 
 
@@ -211,7 +211,7 @@ class MarginStalls(Stop):
     def __str__(self) -> str:
         return f"margin_stalls={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         before = [point for point in path if -1 > point.log_loss >= look.log_loss / 2 and point.normalised_margin > 0]
         return bool(before) and look.normalised_margin < before[-1].normalised_margin * (1 + self.value)
 
@@ -222,8 +222,8 @@ class KKT(Stop):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
-        >>> stop = bt.training.KKT(lambda network: bt.margin.residual(network, data).stationarity, 0.01)
+        >>> data = bt.data.Orthogonal(6).sample(6)
+        >>> stop = bt.training.KKT(lambda network: bt.kkt.residual(network, data).stationarity, 0.01)
         >>> str(stop)
         'kkt=0.01'
     """
@@ -237,29 +237,29 @@ class KKT(Stop):
     def __str__(self) -> str:
         return f"kkt={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return look.recorded and look.margin > 0 and self.measure(look.network()) <= self.value
 
 
-class Limit(Stop):
+class RunLimit(Stop):
     """So much of what a run spends, whatever it has reached by then."""
 
     value: float
     budget = True
 
     @abstractmethod
-    def spent(self, look: Look) -> float:
+    def spent(self, look: RunStatus) -> float:
         """Until this look."""
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         return self.spent(look) >= self.value
 
-    def done(self, first: Look, look: Look) -> float:
+    def done(self, first: RunStatus, look: RunStatus) -> float:
         return _share(0, self.spent(look), self.value)
 
 
 @dataclass(frozen=True)
-class Steps(Limit):
+class Steps(RunLimit):
     """A number of steps.
 
     Examples:
@@ -276,12 +276,12 @@ class Steps(Limit):
     def __str__(self) -> str:
         return f"steps={self.value}"
 
-    def spent(self, look: Look) -> float:
+    def spent(self, look: RunStatus) -> float:
         return look.steps
 
 
 @dataclass(frozen=True)
-class Time(Limit):
+class Time(RunLimit):
     """A number of seconds, checked after every step.
 
     Examples:
@@ -298,7 +298,7 @@ class Time(Limit):
     def __str__(self) -> str:
         return f"seconds={self.value:g}"
 
-    def spent(self, look: Look) -> float:
+    def spent(self, look: RunStatus) -> float:
         return look.seconds
 
 

@@ -16,11 +16,10 @@ from brittle.common.errors import InputError, require
 from brittle.common.files import write_json
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
+from brittle.data import Data, load_data, save_data
 from brittle.networks import Layered, TwoLayer, as_layered, load_network, save_network
 from brittle.proving import Proof, prove, write_beside
-from brittle.settings import Data, load_data, save_data
-from brittle.truth.frozen import digest, known_digests
-from brittle.truth.problems import RECIPES, Recipe
+from brittle.truth.problems import RECIPES, ProblemRecipe, digest, known_digests
 
 RECORD = "problem.json"
 PROOF = "proof.npz"
@@ -30,7 +29,7 @@ ROOM = 0.9  # of the gap, for the certificate: proofs of a little less than it f
 
 
 @dataclass(frozen=True, eq=False)
-class Problem(Result):
+class TruthProblem(Result):
     """A network, rightly classified examples, and their radii as nearly as they are proved.
 
     name, words: what it is; lower, upper (n,): the radius lies between them; gap: what they differ by at most,
@@ -71,7 +70,7 @@ class Problem(Result):
         return {**fields, "instances": len(self.data), "proved_to_gap": self.proved_to_gap}
 
 
-def made(recipe: Recipe, watch: Watch = silent) -> Problem:
+def made(recipe: ProblemRecipe, watch: Watch = silent) -> TruthProblem:
     """Draw it and prove its radii."""
     network, data = recipe.build()
     began = time.perf_counter()
@@ -82,7 +81,7 @@ def made(recipe: Recipe, watch: Watch = silent) -> Problem:
     name, upper = digest(network, kept), found.upper[closed]
     wanted = upper / (1 + recipe.gap) * (1 + 1e-12)  # under the certified radii, and within the gap after rounding
     proof = prove(network, kept, wanted, found.flips[closed], seconds=PROOF_SECONDS, watch=watch)
-    return Problem(
+    return TruthProblem(
         name=recipe.name,
         words=recipe.words,
         network=network,
@@ -101,7 +100,7 @@ def made(recipe: Recipe, watch: Watch = silent) -> Problem:
     )
 
 
-def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
+def chosen(names: Sequence[str]) -> tuple[ProblemRecipe, ...]:
     """The recipes of these names, or all."""
     known = {recipe.name: recipe for recipe in RECIPES}
     for name in names:
@@ -109,7 +108,7 @@ def chosen(names: Sequence[str]) -> tuple[Recipe, ...]:
     return tuple(known[name] for name in names) if names else RECIPES
 
 
-def save_problem(problem: Problem, folder: Path) -> None:
+def save_problem(problem: TruthProblem, folder: Path) -> None:
     """folder/NAME with the network, data.npz, the proof and, last, problem.json."""
     place = folder / problem.name
     place.mkdir(parents=True, exist_ok=True)
@@ -143,7 +142,7 @@ def is_made(folder: Path, name: str) -> bool:
     return (folder / name / RECORD).is_file()
 
 
-def load_problem(folder: Path, name: str) -> Problem:
+def load_problem(folder: Path, name: str) -> TruthProblem:
     """What `save_problem` wrote; files that were changed since are refused."""
     place = folder / name
     require(is_made(folder, name), f"{place} holds no problem; `brittle truth make {folder} --only {name}` makes it")
@@ -159,7 +158,7 @@ def load_problem(folder: Path, name: str) -> Problem:
     fits = proved.shape == (len(data),) and bool((proved >= 0).all() and (proved <= upper).all())
     require(fits, f"{place / RECORD}: proved must be {len(data)} numbers, none above its upper")
     rest = {key: record[key] for key in ("words", "gap", "open", "digest", "frozen", "seconds", "checksum")}
-    return Problem(name=name, network=network, data=data, lower=lower, upper=upper, proved=proved, **rest)
+    return TruthProblem(name=name, network=network, data=data, lower=lower, upper=upper, proved=proved, **rest)
 
 
 def _record(path: Path) -> dict[str, Any]:
@@ -173,7 +172,7 @@ def _record(path: Path) -> dict[str, Any]:
     return record
 
 
-def problems_in(folder: Path, only: Sequence[str] = ()) -> Iterator[Problem]:
+def problems_in(folder: Path, only: Sequence[str] = ()) -> Iterator[TruthProblem]:
     """All of these names that are made, in the order of the recipes."""
     names = [recipe.name for recipe in chosen(only) if is_made(folder, recipe.name)]
     require(bool(names), f"{folder} holds no problem of the truth set; `brittle truth make {folder}` makes them")

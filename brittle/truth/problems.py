@@ -1,24 +1,71 @@
 """The recipes of the truth set: networks and examples from seeds, from the papers' settings to small convolutions."""
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
-from brittle.margin import solve
-from brittle.networks import Convolution, Deep, Dense, Layered, PyTorch, TwoLayer
-from brittle.networks import Lazy as LazyStart
-from brittle.settings import Cifar10, Clusters, Data, Digits, Mnist, Setting, Sphere, Subspace
-from brittle.training import Descent, Flow, Lazy, Logistic, LogLoss, Steps
-from brittle.truth.frozen import frozen_data, frozen_network
+from brittle.data import Cifar10, Clusters, Data, Digits, Mnist, Setting, Sphere, Subspace
+from brittle.kkt import solve
+from brittle.networks import Convolution, Deep, Dense, Layered, TorchLinearInit, TwoLayer
+from brittle.networks import LazyInit as LazyStart
+from brittle.training import Flow, GradientDescent, LazyTraining, Logistic, LogLoss, Steps
+
+WEIGHT_BITS = 12  # of the largest weight of a layer
+INPUT_BITS = 20  # of the largest feature
+KNOWN = "digests.json"
+
+
+def on_grid(values: Tensor, bits: int) -> Tensor:
+    """Multiples of 2^-bits times the power of two above the largest."""
+    largest = float(values.abs().max())
+    if largest == 0:
+        return values.double()
+    step = 2.0 ** (torch.tensor(largest).log2().ceil().item() - bits)
+    return (values.double() / step).round() * step
+
+
+def frozen_network(network: Layered) -> Layered:
+    """The network with its weights and biases on the grid, layer by layer."""
+    network = network.to(torch.float64)
+    parts = [
+        layer.with_parameters(*(on_grid(each, WEIGHT_BITS) for each in layer.parameters)) for layer in network.layers
+    ]
+    return network.with_layers(parts)
+
+
+def frozen_data(X: Tensor, y: Tensor) -> Data:
+    """Examples on the grid."""
+    return Data(on_grid(X, INPUT_BITS), y)
+
+
+def digest(network: Layered, data: Data) -> str:
+    """SHA-256 of all parameters, examples and labels as little-endian float64, in this order."""
+    digest = hashlib.sha256()
+    for array in (*(each for layer in network.layers for each in layer.parameters), data.X, data.y):
+        digest.update(array.double().contiguous().numpy().astype("<f8").tobytes())
+    return digest.hexdigest()
+
+
+@cache
+def known_digests() -> dict[str, str]:
+    """The digest of every problem as it was first built."""
+    content: dict[str, Any] = json.loads((files("brittle.truth") / KNOWN).read_text())
+    return content
+
 
 Drawn = tuple[Layered, Data]
 SHALLOW, DEEP = 1e-6, 1e-3  # the relative gap to which radii are proved
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ProblemRecipe:
     """How a problem is made: its name and what it is in words, how many examples it keeps, the gap to reach.
 
     `draw` gives a network and at least as many examples that it has right; `needs` is the data set that must be there.
@@ -68,7 +115,7 @@ def random_deep(*widths: int) -> Callable[[Generator], Drawn]:
 def kkt_point(setting: Setting, examples: int, width: int) -> Callable[[Generator], Drawn]:
     def draw(rng: Generator) -> Drawn:
         data = setting.sample(examples, rng)
-        start = Flow(until=LogLoss(-3)).train(PyTorch().draw(data.columns, width, rng), data).network
+        start = Flow(until=LogLoss(-3)).train(TorchLinearInit().draw(data.columns, width, rng), data).network
         return solve(start, data).network, data
 
     return draw
@@ -77,7 +124,7 @@ def kkt_point(setting: Setting, examples: int, width: int) -> Callable[[Generato
 def by_flow(setting: Setting, examples: int, width: int, until: float) -> Callable[[Generator], Drawn]:
     def draw(rng: Generator) -> Drawn:
         data = setting.sample(examples, rng)
-        start = PyTorch().draw(data.columns, width, rng)
+        start = TorchLinearInit().draw(data.columns, width, rng)
         return Flow(until=LogLoss(until), loss=Logistic()).train(start, data).network, data
 
     return draw
@@ -86,7 +133,7 @@ def by_flow(setting: Setting, examples: int, width: int, until: float) -> Callab
 def lazy(dim: int, width: int) -> Callable[[Generator], Drawn]:
     def draw(rng: Generator) -> Drawn:
         data = Sphere(dim, radius=1.0).sample(80, rng)
-        regime = Lazy(until=Steps(500), radius=1.0)
+        regime = LazyTraining(until=Steps(500), radius=1.0)
         return regime.train(LazyStart().draw(dim, width, rng), data, rng=rng).network, data
 
     return draw
@@ -115,26 +162,39 @@ def convolutional(setting: Setting, side: int, channels: int, size: int, stride:
 
 
 def _descended(network: Deep, data: Data, rng: Generator) -> Layered:
-    return Descent(loss=Logistic(), rate=0.05, until=Steps(300)).train(network, data, rng=rng).network
+    return GradientDescent(loss=Logistic(), rate=0.05, until=Steps(300)).train(network, data, rng=rng).network
 
 
 RANDOM = ((5, 20), (10, 40), (784, 30), (100, 60))  # d and width
 
 RECIPES = (
-    *(Recipe(f"random-{d}x{m}", f"random, d = {d}, width {m}", 30, SHALLOW, random_network(d, m)) for d, m in RANDOM),
-    Recipe("sphere-kkt-100", "KKT point, sphere, d = n = 100", 60, SHALLOW, kkt_point(Sphere(100), 100, 1000)),
-    Recipe("sphere-kkt-1000", "KKT point, sphere, d = 1000, n = 31", 31, SHALLOW, kkt_point(Sphere(1000), 31, 1000)),
-    Recipe("sphere-flow", "flow to e^-20, sphere, d = 200, width 300", 40, SHALLOW, by_flow(Sphere(200), 60, 300, -20)),
-    Recipe("clusters-kkt", "KKT point, 4 clusters, d = 400", 40, SHALLOW, kkt_point(Clusters(400, 4), 60, 500)),
-    Recipe("subspace-flow", "flow, 28 of 100 dimensions", 40, SHALLOW, by_flow(Subspace(100, 72), 80, 100, -5)),
-    Recipe("lazy", "lazy near its start, d = 100, width 300", 30, SHALLOW, lazy(100, 300)),
-    Recipe("digits-3v8", "digits 3 against 8, width 100", 60, SHALLOW, by_flow(Digits((3, 8)), 200, 100, -3)),
-    Recipe("mnist-3v8", "MNIST 3 against 8, width 100", 60, SHALLOW, by_flow(Mnist((3, 8)), 500, 100, -3), "mnist"),
-    Recipe("cifar-1v7", "CIFAR-10 1 against 7", 30, SHALLOW, by_flow(Cifar10((1, 7)), 300, 40, -2), "cifar10"),
-    Recipe("deep-10", "random, 10-20-20-3", 20, DEEP, random_deep(10, 20, 20, 3)),
-    Recipe("deep-6", "random, 6-10-10-10-1", 20, DEEP, random_deep(6, 10, 10, 10, 1)),
-    Recipe("digits-deep", "digits, 64-50-50-10", 20, DEEP, several_classes(Digits(), 600, 64, 50, 50, 10)),
-    Recipe("mnist-deep", "MNIST, 784-50-50-10", 20, DEEP, several_classes(Mnist(), 1000, 784, 50, 50, 10), "mnist"),
-    Recipe("digits-conv", "digits, convolution and two dense", 20, DEEP, convolutional(Digits(), 8, 4, 3, 2)),
-    Recipe("mnist-conv", "MNIST, convolution and two dense", 20, DEEP, convolutional(Mnist(), 28, 3, 5, 4), "mnist"),
+    *(
+        ProblemRecipe(f"random-{d}x{m}", f"random, d = {d}, width {m}", 30, SHALLOW, random_network(d, m))
+        for d, m in RANDOM
+    ),
+    ProblemRecipe("sphere-kkt-100", "KKT point, sphere, d = n = 100", 60, SHALLOW, kkt_point(Sphere(100), 100, 1000)),
+    ProblemRecipe(
+        "sphere-kkt-1000", "KKT point, sphere, d = 1000, n = 31", 31, SHALLOW, kkt_point(Sphere(1000), 31, 1000)
+    ),
+    ProblemRecipe(
+        "sphere-flow", "flow to e^-20, sphere, d = 200, width 300", 40, SHALLOW, by_flow(Sphere(200), 60, 300, -20)
+    ),
+    ProblemRecipe("clusters-kkt", "KKT point, 4 clusters, d = 400", 40, SHALLOW, kkt_point(Clusters(400, 4), 60, 500)),
+    ProblemRecipe("subspace-flow", "flow, 28 of 100 dimensions", 40, SHALLOW, by_flow(Subspace(100, 72), 80, 100, -5)),
+    ProblemRecipe("lazy", "lazy near its start, d = 100, width 300", 30, SHALLOW, lazy(100, 300)),
+    ProblemRecipe("digits-3v8", "digits 3 against 8, width 100", 60, SHALLOW, by_flow(Digits((3, 8)), 200, 100, -3)),
+    ProblemRecipe(
+        "mnist-3v8", "MNIST 3 against 8, width 100", 60, SHALLOW, by_flow(Mnist((3, 8)), 500, 100, -3), "mnist"
+    ),
+    ProblemRecipe("cifar-1v7", "CIFAR-10 1 against 7", 30, SHALLOW, by_flow(Cifar10((1, 7)), 300, 40, -2), "cifar10"),
+    ProblemRecipe("deep-10", "random, 10-20-20-3", 20, DEEP, random_deep(10, 20, 20, 3)),
+    ProblemRecipe("deep-6", "random, 6-10-10-10-1", 20, DEEP, random_deep(6, 10, 10, 10, 1)),
+    ProblemRecipe("digits-deep", "digits, 64-50-50-10", 20, DEEP, several_classes(Digits(), 600, 64, 50, 50, 10)),
+    ProblemRecipe(
+        "mnist-deep", "MNIST, 784-50-50-10", 20, DEEP, several_classes(Mnist(), 1000, 784, 50, 50, 10), "mnist"
+    ),
+    ProblemRecipe("digits-conv", "digits, convolution and two dense", 20, DEEP, convolutional(Digits(), 8, 4, 3, 2)),
+    ProblemRecipe(
+        "mnist-conv", "MNIST, convolution and two dense", 20, DEEP, convolutional(Mnist(), 28, 3, 5, 4), "mnist"
+    ),
 )

@@ -9,21 +9,21 @@ from brittle.attacks import (
     FREE,
     PGD,
     Attack,
+    AttackTarget,
     Attempt,
     Foolbox,
     GradientStep,
     MinimumNorm,
     Ray,
     Restriction,
-    Target,
     Universal,
     base,
     signed_gradients,
 )
 from brittle.common.errors import InputError
 from brittle.common.progress import silent
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.networks import TorchLinearInit, TwoLayer
 from tests.cases import ATTACKS
 
 DOUBLE = torch.float64
@@ -38,7 +38,7 @@ def attack(request):
 
 def problem(seed=0, dim=8, width=30, examples=12):
     rng = torch.Generator().manual_seed(seed)
-    network = PyTorch().draw(dim, width, rng)
+    network = TorchLinearInit().draw(dim, width, rng)
     X = torch.randn(examples, dim, generator=rng, dtype=DOUBLE)
     y = network.logits(X).sign()
     y[0] *= -1
@@ -264,7 +264,7 @@ def test_a_ray_goes_up_to_the_first_wall_of_the_box_or_to_its_limit():
     network, X = problem(dim=3)[0], torch.tensor([[0.25, 0.5, 0.75], [0.25, 0.5, 2.0]], dtype=DOUBLE)
     data = Data(X, torch.ones(2, dtype=DOUBLE))
     directions = torch.tensor([[0.5, 0.0, 0.0], [-0.5, 2.0, 0.0]], dtype=DOUBLE)
-    box, free = (Target(network, data, bounds, torch.Generator(), silent) for bounds in ((0.0, 1.0), None))
+    box, free = (AttackTarget(network, data, bounds, torch.Generator(), silent) for bounds in ((0.0, 1.0), None))
     assert box.limits(directions, 9.0).tolist() == [1.5, 0.25]
     assert box.limits(directions, torch.tensor([1.0, 0.125])).tolist() == [1.0, 0.125]
     assert free.limits(directions, 9.0).tolist() == [9.0, 9.0]

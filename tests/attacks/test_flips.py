@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle.attacks import MinimumNorm, first_flip, flip_intervals, flips, pieces, step_past
-from brittle.attacks.bracketed_rays import bracketed_flips
+from brittle.attacks.flips import bracketed_flips
 from brittle.common.errors import InputError
+from brittle.data import Data
 from brittle.geometry import unit_rows
-from brittle.networks import Adapter, Deep, PyTorch, TwoLayer
-from brittle.settings import Data
+from brittle.networks import Adapter, Deep, TorchLinearInit, TwoLayer
 from tests.attacks.reference import rational_first_flip, scanned_first_flip
 
 DOUBLE = torch.float64
@@ -36,7 +36,7 @@ def test_ten_thousand_rays(rng):
     """Random ones, whole numbers (kinks hit exactly, several at once), zero directions, misclassified examples."""
     total, kinds = 0, torch.zeros(3)
     for dim, width, count in ((5, 20, 4000), (2, 12, 3000), (30, 40, 2000)):
-        network = PyTorch().draw(dim, width, rng)
+        network = TorchLinearInit().draw(dim, width, rng)
         X, U = normal(count, dim, rng=rng), normal(count, dim, rng=rng)
         U[::97] = 0
         y = network.logits(X).sign()
@@ -96,13 +96,13 @@ def test_the_limit_is_kept():
 
 
 def networks(rng):
-    two = PyTorch().draw(6, 15, rng)
+    two = TorchLinearInit().draw(6, 15, rng)
     return {
         "two layers": two,
         "two layers as deep": Deep.dense((two.W, two.v[None]), (two.b, two.c[None])),
-        "deep": PyTorch().draw_deep(6, [12, 11, 10], rng),
-        "three classes": PyTorch().draw_deep(6, [12, 9], rng, outputs=3),
-        "foreign": Adapter(PyTorch().draw_deep(6, [12, 9], rng).module()),
+        "deep": TorchLinearInit().draw_deep(6, [12, 11, 10], rng),
+        "three classes": TorchLinearInit().draw_deep(6, [12, 9], rng, outputs=3),
+        "foreign": Adapter(TorchLinearInit().draw_deep(6, [12, 9], rng).module()),
     }
 
 
@@ -138,7 +138,7 @@ def test_a_deep_network_of_two_layers_is_the_same_as_a_two_layer_one(rng):
 
 
 def test_deep_rays_without_an_end(rng):
-    network = PyTorch().draw_deep(4, [8, 8], rng)
+    network = TorchLinearInit().draw_deep(4, [8, 8], rng)
     X, U = normal(300, 4, rng=rng), normal(300, 4, rng=rng)
     y = labelled(network, X)
     found = first_flip(network, X, y, U)
@@ -166,7 +166,7 @@ def test_a_smooth_module_is_bisected():
 
 
 def test_wide_rays_in_chunks(rng, monkeypatch):
-    network = PyTorch().draw(5, 50, rng)
+    network = TorchLinearInit().draw(5, 50, rng)
     X, U = normal(60, 5, rng=rng), normal(60, 5, rng=rng)
     y = labelled(network, X)
     whole, intervals = first_flip(network, X, y, U), flip_intervals(network, X, y, U)
@@ -177,7 +177,7 @@ def test_wide_rays_in_chunks(rng, monkeypatch):
 
 def test_digits_lost_in_the_sum_are_found_again(rng):
     """Large weights that cancel: the accumulated value at the flip is off, the polished one is not."""
-    network = PyTorch().draw(4, 30, rng)
+    network = TorchLinearInit().draw(4, 30, rng)
     big = 1e6 * normal(20, 4, rng=rng)
     W = torch.cat([network.W, big, big])
     v = torch.cat([network.v, torch.ones(20, dtype=DOUBLE), -torch.ones(20, dtype=DOUBLE)])
@@ -199,7 +199,7 @@ def test_digits_lost_in_the_sum_are_found_again(rng):
     ],
 )
 def test_bad_input_is_named(directions, limit, words, rng):
-    network = PyTorch().draw(4, 5, rng)
+    network = TorchLinearInit().draw(4, 5, rng)
     X = normal(2, 4, rng=rng)
     with pytest.raises(InputError, match=words):
         first_flip(network, X, torch.ones(2, dtype=DOUBLE), directions, limit)
@@ -236,7 +236,7 @@ def test_a_search_in_a_network_with_many_pieces_finds_nearly_the_same_flips(monk
 
 def _deep(seed):
     rng = torch.Generator().manual_seed(seed)
-    network = PyTorch().draw_deep(8, [20, 20], rng, outputs=3)
+    network = TorchLinearInit().draw_deep(8, [20, 20], rng, outputs=3)
     X = torch.randn(30, 8, generator=rng, dtype=DOUBLE)
     return network, Data(X, network.logits(X).argmax(1))
 

@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.attacks import Intervals
+from brittle.attacks import FlipIntervals
 
 PAIRS = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 6)), max_size=3)
 
@@ -18,7 +18,7 @@ def intervals(rows):
             flat.append((ray, at + gap, at + gap + length))
             at += gap + length + 1
     table = torch.tensor(flat, dtype=torch.float64).reshape(-1, 3)
-    return Intervals(len(rows), table[:, 0].long(), table[:, 1], table[:, 2])
+    return FlipIntervals(len(rows), table[:, 0].long(), table[:, 1], table[:, 2])
 
 
 def flipped(found, t):
@@ -47,7 +47,7 @@ def test_share_counts_the_rays_that_are_flipped(rows):
 
 
 def test_an_interval_that_ends_where_another_begins_does_not_overlap_it():
-    touching = Intervals(
+    touching = FlipIntervals(
         2, torch.tensor([0, 1]), torch.tensor([0.0, 1.0]).double(), torch.tensor([1.0, torch.inf]).double()
     )
     assert touching.widest_overlap() == (1, 0.0, 1.0)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from brittle.attacks import MinimumNorm, Restriction, first_flip, pixels
-from brittle.attacks.search import projected_in_box
-from brittle.networks import PyTorch, TwoLayer, orthogonal_kkt
-from brittle.settings import Data
+from brittle.attacks.minimum_norm import projected_in_box
+from brittle.data import Data
+from brittle.networks import TorchLinearInit, TwoLayer, orthogonal_kkt
 
 DOUBLE = torch.float64
 HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
@@ -22,9 +22,9 @@ HUNDREDTHS = st.integers(-300, 300).map(lambda number: number / 100)
 def drawn(dim, width, examples, seed=0, depth=1, outputs=1):
     rng = torch.Generator().manual_seed(seed)
     if depth == 1 and outputs == 1:
-        network = PyTorch().draw(dim, width, rng)
+        network = TorchLinearInit().draw(dim, width, rng)
     else:
-        network = PyTorch().draw_deep(dim, [width] * depth, rng, outputs=outputs)
+        network = TorchLinearInit().draw_deep(dim, [width] * depth, rng, outputs=outputs)
     X = torch.randn(examples, dim, generator=rng, dtype=DOUBLE)
     logits = network.logits(X)
     return network, Data(X, logits.sign() if outputs == 1 else logits.argmax(1))

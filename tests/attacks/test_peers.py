@@ -5,15 +5,15 @@ import torch
 
 from brittle.attacks import Foolbox, MinimumNorm, as_foolbox, from_foolbox
 from brittle.common.errors import InputError
-from brittle.networks import Deep, Folded, PyTorch
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.networks import Deep, Folded, TorchLinearInit
 
 foolbox = pytest.importorskip("foolbox")
 DOUBLE = torch.float64
 
 
 def problem(rng):
-    network = PyTorch().draw(10, 30, rng)
+    network = TorchLinearInit().draw(10, 30, rng)
     X = torch.randn(12, 10, generator=rng, dtype=DOUBLE)
     return network, Data(X, network.logits(X).sign())
 
@@ -45,7 +45,7 @@ def test_a_network_becomes_its_model(rng):
 
 
 def test_its_models_become_networks(rng):
-    inner = PyTorch().draw_deep(10, [20], rng, outputs=3).to(torch.float32).module().eval()
+    inner = TorchLinearInit().draw_deep(10, [20], rng, outputs=3).to(torch.float32).module().eval()
     plain = from_foolbox(foolbox.PyTorchModel(inner, bounds=(0, 1)))
     assert isinstance(plain, Deep)
     treated = foolbox.PyTorchModel(inner, bounds=(0, 1), preprocessing={"mean": 0.5, "std": 2.0})

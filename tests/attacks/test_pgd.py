@@ -5,15 +5,15 @@ import torch
 
 from brittle.attacks import PGD, MinimumNorm, Restriction, pixels, restriction_for
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Subspace
+from brittle.data import Data, Subspace
+from brittle.networks import TorchLinearInit, TwoLayer
 
 DOUBLE = torch.float64
 
 
 def on_a_subspace(rng, dim=60, codimension=40, widths=(30, 30)):
     data = Subspace(dim=dim, codimension=codimension).sample(25, rng)
-    network = PyTorch().draw_deep(dim, list(widths), rng)
+    network = TorchLinearInit().draw_deep(dim, list(widths), rng)
     return network, Data(data.X, network.logits(data.X).sign(), truth=data.truth)
 
 
@@ -60,7 +60,7 @@ def test_the_budget_is_kept_and_more_of_it_flips_more(rng):
 
 
 def test_the_search_comes_near_the_shortest_flip(rng):
-    network = PyTorch().draw(20, 50, rng)
+    network = TorchLinearInit().draw(20, 50, rng)
     X = torch.randn(30, 20, generator=rng, dtype=DOUBLE)
     data = Data(X, network.logits(X).sign())
     shortest, found = MinimumNorm().run(network, data), PGD().run(network, data)
@@ -97,7 +97,7 @@ def test_any_basis_spans_its_subspace(rng):
 
 
 def test_a_limit_below_the_budget_is_kept(rng):
-    network = PyTorch().draw(6, 20, rng)
+    network = TorchLinearInit().draw(6, 20, rng)
     X = torch.randn(10, 6, generator=rng, dtype=torch.float64)
     data = Data(X, network.logits(X).sign())
     result = PGD(budget=3.0, limit=0.25).run(network, data)

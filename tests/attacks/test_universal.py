@@ -15,9 +15,9 @@ from brittle.attacks import (
     transfer,
 )
 from brittle.common.errors import InputError
-from brittle.margin import solve
-from brittle.networks import Kaiming, PyTorch, TwoLayer, orthogonal_kkt
-from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace
+from brittle.data import Clusters, Data, Orthogonal, Sphere, Subspace
+from brittle.kkt import solve
+from brittle.networks import Kaiming, TorchLinearInit, TwoLayer, orthogonal_kkt
 from brittle.training import Flow, LogLoss
 
 DOUBLE = torch.float64
@@ -33,7 +33,7 @@ def test_the_smallest_c_is_where_brute_force_finds_it(rng):
     later = finite = 0
     grid = torch.linspace(0, 40, 8001, dtype=DOUBLE)
     for _ in range(150):
-        network = PyTorch().draw(3, 9, rng)
+        network = TorchLinearInit().draw(3, 9, rng)
         data = labelled(network, 2, rng)
         z = torch.randn(3, generator=rng, dtype=DOUBLE)
         result = Universal(direction=z, limit=40.0).run(network, data)
@@ -81,7 +81,7 @@ def test_an_example_that_flips_back_moves_the_common_c():
 
 
 def test_unsigned_perturbations_leave_one_class_behind(rng):
-    network = PyTorch(biases=False).draw(6, 40, rng)
+    network = TorchLinearInit(biases=False).draw(6, 40, rng)
     data = labelled(network, 30, rng)
     signed = Universal(direction=signed_gradients).run(network, data)
     unsigned = Universal(direction=signed_gradients, signed=False).run(network, data)
@@ -103,7 +103,7 @@ def test_the_closed_form_kkt_point_flips_at_the_known_distance(rng):
 def test_a_solved_kkt_point_is_flipped_far_below_root_d(rng):
     """vardi2022 at d = n: one direction, all margin examples, c < √d/2."""
     data = Sphere(dim=30).sample(30, rng)
-    trained = Flow(until=LogLoss(-3.0)).train(PyTorch().draw(30, 200, rng), data).network
+    trained = Flow(until=LogLoss(-3.0)).train(TorchLinearInit().draw(30, 200, rng), data).network
     network = solve(trained, data).network
     result = Universal(direction=signed_examples, margin_slack=0.1).run(network, data)
     assert result.considered.sum() > 20
@@ -113,7 +113,7 @@ def test_a_solved_kkt_point_is_flipped_far_below_root_d(rng):
 
 def test_clusters_flip_along_their_means(rng):
     data = Clusters(dim=200, clusters=4, noise=0.1).sample(40, rng)
-    network = Flow(until=LogLoss(-6.0)).train(PyTorch().draw(200, 50, rng), data).network
+    network = Flow(until=LogLoss(-6.0)).train(TorchLinearInit().draw(200, 50, rng), data).network
     result = Universal(direction=signed_means).run(network, data)
     assert result.success.all()
     assert result.smallest < 200**0.5
@@ -134,7 +134,7 @@ def test_weights_off_the_subspace_flip(rng):
 
 def test_transfer_to_other_networks(rng):
     data = Sphere(dim=40).sample(15, rng)
-    networks = [Flow(until=LogLoss(-3.0)).train(PyTorch().draw(40, 60, rng), data).network for _ in range(3)]
+    networks = [Flow(until=LogLoss(-3.0)).train(TorchLinearInit().draw(40, 60, rng), data).network for _ in range(3)]
     first = Universal().run(networks[0], data)
     results = transfer(first.z, networks, data)
     assert results[0].smallest == pytest.approx(first.smallest)
@@ -142,7 +142,7 @@ def test_transfer_to_other_networks(rng):
 
 
 def test_it_says_when_nothing_can_flip_together(rng):
-    network = PyTorch().draw(4, 10, rng)
+    network = TorchLinearInit().draw(4, 10, rng)
     data = labelled(network, 20, rng)
     result = Universal(direction=torch.zeros(4)).run(network, data)
     assert result.smallest == torch.inf
@@ -156,19 +156,19 @@ def test_it_says_when_nothing_can_flip_together(rng):
 
 
 def test_wrong_directions_are_named(rng):
-    network = PyTorch().draw(4, 10, rng)
+    network = TorchLinearInit().draw(4, 10, rng)
     data = labelled(network, 5, rng)
     with pytest.raises(InputError, match=r"direction has shape \(3,\)"):
         Universal(direction=torch.ones(3)).run(network, data)
     with pytest.raises(InputError, match="cluster means"):
         Universal(direction=signed_means).run(network, data)
-    several = PyTorch().draw_deep(4, [6], rng, outputs=3)
+    several = TorchLinearInit().draw_deep(4, [6], rng, outputs=3)
     with pytest.raises(InputError, match="labels -1 and 1"):
         Universal().run(several, Data(data.X, torch.tensor([0, 1, 2, 0, 1])))
 
 
 def test_the_margin_set_is_that_of_the_smallest_margins(rng):
-    network = PyTorch().draw(10, 30, rng)
+    network = TorchLinearInit().draw(10, 30, rng)
     data = labelled(network, 40, rng)
     margins = network.margins(data.X, data.y)
     result = Universal(margin_slack=0.5).run(network, data)
@@ -179,7 +179,7 @@ def test_the_margin_set_is_that_of_the_smallest_margins(rng):
 
 
 def test_within_a_subspace(rng):
-    network = PyTorch().draw(10, 30, rng)
+    network = TorchLinearInit().draw(10, 30, rng)
     data = labelled(network, 10, rng)
     inside = Restriction(torch.eye(10, dtype=DOUBLE)[:, :4])
     result = Universal(direction=signed_gradients, subspace=inside).run(network, data)

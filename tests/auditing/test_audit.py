@@ -10,20 +10,20 @@ import torch
 from torch import nn
 
 import brittle as bt
-from brittle.auditing.budget import Budget
-from brittle.auditing.explanation import without_off_subspace_weights
+from brittle.auditing.budget import WorkBudget
+from brittle.auditing.causes import without_off_subspace_weights
 from brittle.auditing.remedies import PARTS
-from brittle.auditing.remedy import Patient, Remedy, Signs
+from brittle.auditing.remedy import Diagnostics, Remedy, RemedyContext
 from brittle.auditing.trained_on import RadiusTraining, TrainedOn
-from brittle.auditing.treatment import Before, Treatment, as_good, best
+from brittle.auditing.treatment import Baseline, RemedyResult, as_good, best
 from brittle.auditing.verdict import little_help, not_afforded, not_alone, written
 from brittle.auditing.vulnerability import Radii, in_reach
 from brittle.common.errors import InputError
-from brittle.margin import residual
+from brittle.data import Data, Orthogonal, Sphere, Subspace
+from brittle.data.orthogonal import halves
+from brittle.kkt import residual
 from brittle.networks import Deep, orthogonal_kkt, save_network
-from brittle.settings import Data, Orthogonal, Sphere, Subspace
-from brittle.settings.orthogonal import halves
-from brittle.theorems.solved import kkt_network
+from brittle.theorems.helpers import kkt_network
 from brittle.training import Flow, Logistic, LogLoss, Steps
 
 
@@ -32,7 +32,7 @@ def trained():
     """A network with untrained directions: 8 dimensions of data in 40."""
     rng = torch.Generator().manual_seed(3)
     data = Subspace(dim=40, codimension=32).sample(16, rng)
-    start = bt.networks.PyTorch(scale=0.5).draw(40, 60, rng)
+    start = bt.networks.TorchLinearInit(scale=0.5).draw(40, 60, rng)
     return Flow(loss=Logistic(), until=(LogLoss(-4), Steps(4000))).train(start, data).network, data
 
 
@@ -75,7 +75,7 @@ def test_the_kkt_conditions_are_measured_once(monkeypatch):
         measured.append(residual(*arguments, **options))
         return measured[-1]
 
-    for place in ("brittle.theorems.instance", "brittle.auditing.instance"):
+    for place in ("brittle.theorems.instance", "brittle.auditing.regime"):
         monkeypatch.setattr(f"{place}.residual", counted)
     found = quick(network, data, remedies=())
     assert found.regime.name == "kkt"
@@ -121,7 +121,7 @@ def test_the_audit_is_json_and_a_table(trained):
 
 def test_multi_class_networks_are_audited(rng):
     X = torch.randn(30, 6, generator=rng, dtype=torch.float64)
-    network = bt.networks.PyTorch().draw_deep(6, (12,), rng, outputs=3)
+    network = bt.networks.TorchLinearInit().draw_deep(6, (12,), rng, outputs=3)
     found = quick(network, Data(X, network.predict(X)))
     assert found.vulnerability.free.norms.isfinite().all()
     assert (found.vulnerability.certified.lower <= found.vulnerability.certified.upper + 1e-12).all()
@@ -134,24 +134,24 @@ def test_unknown_remedies_are_named(trained):
 
 def test_every_remedy_is_applied_or_says_why(trained, rng):
     network, data = trained
-    patient = Patient(network, data, data.truth.basis, 0.5)
+    patient = RemedyContext(network, data, data.truth.basis, 0.5)
     with pytest.raises(InputError, match="no class falls apart into clusters"):
-        PARTS["cluster-labels"]().apply(patient, rng, Budget(120.0))
+        PARTS["cluster-labels"]().apply(patient, rng, WorkBudget(120.0))
     others = [part for name, part in PARTS.items() if name != "cluster-labels"]
     for remedy in (part(steps=40) if issubclass(part, TrainedOn) else part() for part in others):
-        treated = remedy.apply(patient, rng, Budget(120.0))
+        treated = remedy.apply(patient, rng, WorkBudget(120.0))
         assert treated.accuracy(data.X, data.y) > 0.8
-    full = Patient(network, data, torch.eye(40, dtype=torch.float64), 0.5)
+    full = RemedyContext(network, data, torch.eye(40, dtype=torch.float64), 0.5)
     with pytest.raises(InputError, match="span all 40 dimensions"):
-        PARTS["remove-off-subspace"]().apply(full, rng, Budget(3.0))
+        PARTS["remove-off-subspace"]().apply(full, rng, WorkBudget(3.0))
 
 
 def treatment(name, radius, *proved):
     proved_before, proved_after = proved or (None, None)
     data = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0]))
-    network = bt.networks.PyTorch().draw(2, 3, torch.Generator())
-    before = Before(data, torch.ones(2, dtype=torch.float64), None, Signs(None, None))
-    known = Treatment.untried(Careless(), Patient(network, data, None, 1.0), before)
+    network = bt.networks.TorchLinearInit().draw(2, 3, torch.Generator())
+    before = Baseline(data, torch.ones(2, dtype=torch.float64), None, Diagnostics(None, None))
+    known = RemedyResult.untried(Careless(), RemedyContext(network, data, None, 1.0), before)
     proofs = {"proved_before": proved_before, "proved_after": proved_after, "proved_examples": len(proved)}
     return replace(known, name=name, applied=True, radius_after=radius, **proofs)
 
@@ -224,17 +224,17 @@ def test_what_lies_beyond_all_sizes_is_no_flip(trained):
 def test_a_remedy_is_trained_on_some_examples_where_all_are_too_many(trained, rng):
     """A network for all of the data keeps the weights that some of them do not see."""
     network, data = trained
-    patient = Patient(network, Data(data.X.repeat(200, 1), data.y.repeat(200)), data.truth.basis, 0.5)
+    patient = RemedyContext(network, Data(data.X.repeat(200, 1), data.y.repeat(200)), data.truth.basis, 0.5)
     remedy = PARTS["maximum-radius"](steps=20)
-    count = remedy.examples(patient, Budget(0.2))
+    count = remedy.examples(patient, WorkBudget(0.2))
     assert 100 <= count < len(patient.data)
-    assert remedy.examples(patient, Budget(1e6)) == len(patient.data)
+    assert remedy.examples(patient, WorkBudget(1e6)) == len(patient.data)
     given = patient.fewer(count, rng)
     assert given.part
     assert len(given.data) == count
     off = torch.eye(40, dtype=torch.float64) - data.truth.basis @ data.truth.basis.T
     for patient, kept in ((given, True), (replace(given, part=False), False)):
-        W = remedy.apply(patient, rng, Budget(2.0)).W
+        W = remedy.apply(patient, rng, WorkBudget(2.0)).W
         assert ((W @ off).norm() > 1e-6 * W.norm()) == kept
 
 
@@ -265,7 +265,9 @@ def test_a_remedy_that_costs_accuracy_is_refused_with_the_accuracy_that_judged_i
 def test_training_for_the_radius_is_a_remedy_that_helps():
     rng = torch.Generator().manual_seed(0)
     data = Sphere(20).sample(12, rng)
-    network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.PyTorch().draw(20, 16, rng), data).network
+    network = (
+        Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.TorchLinearInit().draw(20, 16, rng), data).network
+    )
     found = bt.audit(network, data, budget=15, remedies=RadiusTraining(steps=150))
     (treatment,) = found.remedies
     assert treatment.applied
@@ -281,7 +283,9 @@ def test_training_for_the_radius_is_a_remedy_that_helps():
 def test_training_for_the_radius_says_where_the_budget_is_too_short():
     rng = torch.Generator().manual_seed(0)
     data = Sphere(20).sample(16, rng)
-    network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.PyTorch().draw(20, 30, rng), data).network
+    network = (
+        Flow(until=LogLoss(-3.0), loss=Logistic()).train(bt.networks.TorchLinearInit().draw(20, 30, rng), data).network
+    )
     (treatment,) = bt.audit(network, data, budget=0.5, remedies="maximum-radius").remedies
     assert not treatment.applied
     assert "of its 800 steps: too few to say anything" in treatment.reason

@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 
 import brittle as bt
 from brittle.attacks import MinimumNorm
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import WorkBudget
 from brittle.auditing.cluster_labels import ClusterLabels, _looking, clusters_of
-from brittle.auditing.remedy import Patient
+from brittle.auditing.remedy import RemedyContext
 from brittle.common.errors import InputError
-from brittle.networks import Deep, PyTorch, best_of
+from brittle.data import Clusters, Data, Sphere
+from brittle.networks import Deep, TorchLinearInit, best_of
 from brittle.networks.affine import Dense
-from brittle.settings import Clusters, Data, Sphere
 from brittle.training import Flow, Logistic, LogLoss
 
 
@@ -50,7 +50,7 @@ def test_groups_that_are_none():
 @pytest.fixture(scope="module")
 def clusters():
     data = Clusters(60, 4, 0.3).sample(48, generator())
-    start = PyTorch().draw(60, 40, generator(1))
+    start = TorchLinearInit().draw(60, 40, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 
@@ -67,7 +67,7 @@ def test_the_clusters_are_those_of_the_data_or_found(clusters):
 
 def test_a_network_that_tells_clusters_apart_is_farther_from_flipping(clusters):
     network, data = clusters
-    treated = ClusterLabels().apply(Patient(network, data, None, 1.0), generator(), Budget(60.0))
+    treated = ClusterLabels().apply(RemedyContext(network, data, None, 1.0), generator(), WorkBudget(60.0))
     few = data.take(torch.arange(12))
     before, after = (float(MinimumNorm().run(each, few).norms.median()) for each in (network, treated))
     assert after > 1.2 * before

@@ -18,8 +18,8 @@ from brittle.auditing.costs import (
     spectrum,
 )
 from brittle.common.errors import InputError
-from brittle.networks import Convolution, Deep, Dense, PyTorch, TwoLayer
-from brittle.settings import Orthogonal
+from brittle.data import Orthogonal
+from brittle.networks import Convolution, Deep, Dense, TorchLinearInit, TwoLayer
 
 TWO = Costs(1e6, 100, (50,), 3, two_layer=True)
 ONE_HIDDEN = Costs(1e6, 1000, (50,), 3, two_layer=False)
@@ -57,7 +57,7 @@ def test_the_costs_of_the_parts_are_those_of_the_definition():
 
 
 def test_operations_are_counted_from_the_sizes(rng):
-    network = PyTorch().draw(5, 4, rng)
+    network = TorchLinearInit().draw(5, 4, rng)
     assert operations(network) == 2 * (4 * 5 + 4 + 4 + 1)  # every parameter, as there are fewer products
     kernel = torch.randn(2, 1, 3, 3, generator=rng)
     folded = Convolution(kernel, torch.zeros(2), (1, 6, 6))
@@ -70,7 +70,7 @@ def test_operations_are_counted_from_the_sizes(rng):
 
 
 def test_a_pass_and_a_gradient_cost_a_call_and_their_operations(rng):
-    network, data = PyTorch().draw(6, 4, rng), Orthogonal(6).sample(6)
+    network, data = TorchLinearInit().draw(6, 4, rng), Orthogonal(6).sample(6)
     assert judging_work(network, 1000) == pytest.approx(0.001 + operations(network) * 1000 / 2e10, rel=1e-12)
     assert gradient_work(network, data) == pytest.approx(0.001 + 3 * operations(network) * 6 / 2e10, rel=1e-12)
 

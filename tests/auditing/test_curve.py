@@ -11,13 +11,13 @@ import brittle as bt
 from brittle.attacks import MinimumNorm
 from brittle.auditing.costs import Costs
 from brittle.auditing.curve import curve
+from brittle.auditing.pieces import tenth
 from brittle.auditing.remedies import RemoveOffSubspace
-from brittle.auditing.remedy import Signs
-from brittle.auditing.sample import tenth
+from brittle.auditing.remedy import Diagnostics
 from brittle.auditing.trained_on import RadiusTraining
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch
-from brittle.settings import Clusters, Subspace
+from brittle.data import Clusters, Subspace
+from brittle.networks import TorchLinearInit
 from brittle.training import Flow, Logistic, LogLoss, MaximumRadius, Steps
 
 
@@ -28,7 +28,7 @@ def generator(seed=0):
 @pytest.fixture(scope="module")
 def clusters():
     data = Clusters(12, 4, 0.6).sample(40, generator(), test=30)
-    start = PyTorch().draw(12, 20, generator(1))
+    start = TorchLinearInit().draw(12, 20, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 
@@ -99,7 +99,7 @@ def test_what_may_be_lost_is_for_the_person_to_say(clusters):
 
 
 def test_a_forecast_is_held_against_what_was_found(treated):
-    low, high = RadiusTraining().expected(Signs(treated.share_before, None))
+    low, high = RadiusTraining().expected(Diagnostics(treated.share_before, None))
     forecast = treated.forecast
     assert (forecast.low, forecast.high, forecast.found) == (low, high, treated.factor)
     assert forecast.right == (low <= treated.factor <= high)
@@ -110,7 +110,7 @@ def test_a_forecast_is_held_against_what_was_found(treated):
 def test_projection_is_forecast_by_the_radius_on_the_subspace():
     """N(Px) has on all of space the radius that N has on the subspace."""
     data = Subspace(30, 20).sample(16, generator(3))
-    start = PyTorch(scale=0.5).draw(30, 40, generator(1))
+    start = TorchLinearInit(scale=0.5).draw(30, 40, generator(1))
     network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network
     found = bt.audit(network, data, budget=20.0, examples=16, remedies=[RemoveOffSubspace(), RadiusTraining(steps=60)])
     projection, trained = found.remedies

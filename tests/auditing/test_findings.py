@@ -6,15 +6,14 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.auditing.explanation import explain, share_off, without_off_subspace_weights
+from brittle.auditing.causes import explain, share_off, without_off_subspace_weights
 from brittle.auditing.found import Audit
 from brittle.auditing.geometry import geometry, random_sums, spans
-from brittle.auditing.instance import Audited
-from brittle.auditing.regime import training_regime
+from brittle.auditing.regime import AuditedInstance, training_regime
 from brittle.common.errors import InputError
+from brittle.data import Clusters, Data, DataInfo, Orthogonal, Sphere, Subspace
 from brittle.geometry import Basis
-from brittle.networks import Kaiming, Lazy, PyTorch, TwoLayer, orthogonal_kkt
-from brittle.settings import Clusters, Data, Orthogonal, Sphere, Subspace, Truth
+from brittle.networks import Kaiming, LazyInit, TorchLinearInit, TwoLayer, orthogonal_kkt
 
 
 def test_geometry_of_a_subspace(rng):
@@ -94,29 +93,31 @@ def test_random_sums_keep_lengths_on_average(rng):
 
 def test_a_kkt_point_is_named(rng):
     data = Orthogonal(dim=20).sample(10)
-    assert training_regime(Audited(data, orthogonal_kkt(data.X, data.y).network)).name == "kkt"
+    assert training_regime(AuditedInstance(data, orthogonal_kkt(data.X, data.y).network)).name == "kkt"
 
 
 def test_networks_near_and_at_their_start_are_named(rng):
     data = Sphere(dim=30, radius=1.0).sample(8, rng)
-    start = Lazy().draw(30, 2000, rng)
-    assert training_regime(Audited(data, start)).name == "untrained"
+    start = LazyInit().draw(30, 2000, rng)
+    assert training_regime(AuditedInstance(data, start)).name == "untrained"
     moved = start.trained(start.W + 0.1 * torch.randn(start.W.shape, generator=rng).double() / 30, start.b, start.v)
-    lazy, unknown = (training_regime(Audited(data, each)) for each in (moved, TwoLayer(moved.W, moved.b, moved.v)))
+    lazy, unknown = (
+        training_regime(AuditedInstance(data, each)) for each in (moved, TwoLayer(moved.W, moved.b, moved.v))
+    )
     assert lazy.name == "lazy"
     assert f"{lazy.relative_move:.1%}" in lazy.sentence
     assert f"{lazy.signs_changed:.1%}" in lazy.sentence
     assert unknown.name == "unknown"
     assert "--init FILE" in unknown.sentence
     half = start.trained(start.W * 1.44, start.b, start.v)
-    assert training_regime(Audited(data, half)).name == "between"  # 44 % is not lazy
+    assert training_regime(AuditedInstance(data, half)).name == "between"  # 44 % is not lazy
     rich = start.trained(5 * torch.randn(start.W.shape, generator=rng).double(), start.b, start.v)
-    assert training_regime(Audited(data, rich)).name == "rich"
+    assert training_regime(AuditedInstance(data, rich)).name == "rich"
 
 
 @pytest.mark.parametrize("classes", [1, 3])
 def test_neuron_gradients_times_weights_are_the_gradient(rng, classes):
-    network = PyTorch().draw_deep(6, (9, 7), rng, outputs=classes)
+    network = TorchLinearInit().draw_deep(6, (9, 7), rng, outputs=classes)
     X = torch.randn(11, 6, generator=rng, dtype=torch.float64)
     y = torch.randint(classes, (11,), generator=rng) if classes > 1 else torch.ones(11, dtype=torch.float64)
     gradients = network.neuron_gradients(X, network.margin_weights(X, y)) @ network.weights[0]
@@ -144,7 +145,7 @@ def test_untouched_weights_are_told_from_trained_ones(rng):
 
 def test_removing_off_subspace_weights_changes_nothing_on_the_data(rng):
     data = Subspace(dim=30, codimension=20).sample(15, rng)
-    for network in (PyTorch().draw(30, 40, rng), PyTorch().draw_deep(30, (20, 20), rng)):
+    for network in (TorchLinearInit().draw(30, 40, rng), TorchLinearInit().draw_deep(30, (20, 20), rng)):
         removed = without_off_subspace_weights(network, data.truth.basis)
         assert torch.allclose(removed.logits(data.X), network.logits(data.X), atol=1e-12)
         assert share_off(removed.margin_gradients(data.X, data.y), data.truth.basis) < 1e-20
@@ -176,7 +177,7 @@ def an_audit(names=None, certified=None):
     examples = torch.tensor([1, 2, 3])
     radii = {"free": free, "on": None, "off": None, "gradient_step": None, "certified": certified}
     weak = SimpleNamespace(held_out=False, examples=examples, **radii)
-    data = Data(torch.eye(4), torch.tensor([1.0, 1.0, -1.0, 1.0]), truth=Truth(names=names))
+    data = Data(torch.eye(4), torch.tensor([1.0, 1.0, -1.0, 1.0]), truth=DataInfo(names=names))
     subject = SimpleNamespace(vulnerability=weak, data=data)
     subject.class_name = lambda label: Audit.class_name(subject, label)
     return subject
@@ -202,5 +203,5 @@ def test_a_class_has_the_name_that_the_data_give_it():
         "dog",
     ]
     several = an_audit()
-    several.data = Data(torch.eye(3), torch.arange(3), truth=Truth(names=("a", "b", "c")))
+    several.data = Data(torch.eye(3), torch.arange(3), truth=DataInfo(names=("a", "b", "c")))
     assert [Audit.class_name(several, label) for label in (0, 1, 2)] == ["a", "b", "c"]

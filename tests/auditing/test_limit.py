@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brittle.auditing.limit import largest_mean, limit
+from brittle.auditing.geometry import largest_mean, limit
+from brittle.data import Data
 from brittle.geometry import nearest_rivals
 from brittle.networks import NearestNeighbour
-from brittle.settings import Data
 
 
 def tensor(*rows):

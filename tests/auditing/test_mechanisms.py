@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing.mechanisms import Mechanism
-from brittle.settings import Data, Subspace
+from brittle.auditing.found import Mechanism
+from brittle.data import Data, Subspace
 
 
 def mechanism(value, threshold=0.2, harmless=1.0, worst=0.0):
@@ -25,7 +25,7 @@ def test_named_causes_come_first_and_lie_beyond_their_marks():
     """Data on a subspace and a start that is large off it: that cause is named."""
     rng = torch.Generator().manual_seed(0)
     points = Subspace(dim=60, codimension=54).sample(10, rng)
-    network = bt.networks.PyTorch().draw(60, 40, rng)
+    network = bt.networks.TorchLinearInit().draw(60, 40, rng)
     data = Data(points.X, network.predict(points.X))
     found = bt.audit(network, data, start=network, examples=10, budget=5.0, remedies="none")
     rows = found.mechanisms

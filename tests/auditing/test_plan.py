@@ -10,19 +10,18 @@ import torch
 import brittle as bt
 from brittle.auditing import budget as budgets
 from brittle.auditing import vulnerability
-from brittle.auditing.budget import Budget, Deadline
-from brittle.auditing.costs import Costs, largest, operations, spectrum
+from brittle.auditing.budget import Deadline, WorkBudget
+from brittle.auditing.costs import AuditPlan, Costs, largest, operations, spectrum
 from brittle.auditing.pieces import alone
-from brittle.auditing.plan import Plan
-from brittle.auditing.proofs import Subject, certify
+from brittle.auditing.proofs import CertifiedSubject, certify
 from brittle.auditing.trained_on import AdversarialTraining
 from brittle.common.errors import InputError
 from brittle.common.time_limit import TimeLimit
-from brittle.experiments.pieces import Crew
-from brittle.experiments.sweep import Engine, Local
-from brittle.networks import Convolution, Deep, Dense, Network, PyTorch
-from brittle.settings import Data
-from brittle.training import Descent, Steps
+from brittle.data import Data
+from brittle.experiments.engines import Engine, Local
+from brittle.experiments.pieces import Executor
+from brittle.networks import Convolution, Deep, Dense, Network, TorchLinearInit
+from brittle.training import GradientDescent, Steps
 
 REMEDIES = (AdversarialTraining(steps=60, inner_steps=3), "smaller-initialisation", "remove-off-subspace")
 
@@ -35,7 +34,7 @@ def subject():
     X[:, 7:] = 0
     y = X[:, 0].sign()
     data = Data(X[:40], y[:40], X[40:], y[40:])
-    return Descent(until=Steps(300), rate=0.5).train(PyTorch().draw(10, 30, rng), data).network, data
+    return GradientDescent(until=Steps(300), rate=0.5).train(TorchLinearInit().draw(10, 30, rng), data).network, data
 
 
 def plain(value):
@@ -85,7 +84,7 @@ def test_the_audit_is_the_same_whoever_does_its_pieces(subject, tmp_path, monkey
         return bt.audit(*subject, budget=1.0, examples=12, remedies="none", crew=crew)
 
     engine = Backwards()
-    kept = Crew(engine, tmp_path)
+    kept = Executor(engine, tmp_path)
     found = [json.dumps(plain(each.to_json())) for each in (audited(), audited(kept), audited(kept))]
     assert found[0] == found[1] == found[2]
     assert engine.done == len(list(tmp_path.iterdir())) > 10  # the second time nothing was left to do
@@ -118,7 +117,7 @@ def test_the_hard_stop_is_admitted(subject, monkeypatch):
 
 
 def test_what_a_job_leaves_stays_for_others():
-    whole = Budget(10.0)
+    whole = WorkBudget(10.0)
     job = whole.grant(4.0)
     job.charge(1.5)
     assert (job.left, whole.left) == (2.5, 8.5)
@@ -148,11 +147,13 @@ def test_the_plan_depends_on_sizes_alone(subject):
 def test_large_data_and_networks_are_planned_for_what_they_cost():
     rng = torch.Generator().manual_seed(0)
     data = Data(torch.zeros(600, 500), torch.ones(600).double())
-    small, wide = (Plan.of(PyTorch().draw(500, width, rng), data, 600, 10.0, 200, 5) for width in (10, 2000))
+    small, wide = (
+        AuditPlan.of(TorchLinearInit().draw(500, width, rng), data, 600, 10.0, 200, 5) for width in (10, 2000)
+    )
     assert small.examples > 50 > wide.examples >= 6
     assert small.kkt
     assert small.theorems
-    poor = Plan.of(PyTorch().draw(500, 2000, rng), data, 600, 0.1, 200, 5)
+    poor = AuditPlan.of(TorchLinearInit().draw(500, 2000, rng), data, 600, 0.1, 200, 5)
     assert not poor.kkt
     assert not poor.theorems
     assert spectrum(largest(50_000, lambda rows: spectrum(rows, 3072), 6.0), 3072) <= 6.0
@@ -160,7 +161,7 @@ def test_large_data_and_networks_are_planned_for_what_they_cost():
 
 
 def test_operations_are_counted_by_hand():
-    network = PyTorch().draw_deep(6, (9, 7), torch.Generator().manual_seed(0), outputs=3)
+    network = TorchLinearInit().draw_deep(6, (9, 7), torch.Generator().manual_seed(0), outputs=3)
     assert operations(network) == 2 * (6 * 9 + 9 * 7 + 7 * 3 + 9 + 7 + 3)  # biases are parameters too
     kernel = torch.zeros(4, 1, 3, 3, dtype=torch.float64)
     first = Convolution(kernel, torch.zeros(4, dtype=torch.float64), (1, 8, 8), stride=(1, 1))
@@ -172,11 +173,11 @@ def test_operations_are_counted_by_hand():
 
 def test_certificates_close_what_their_work_pays_for(subject):
     _, data = subject
-    network = PyTorch().draw_deep(10, (8, 8), torch.Generator().manual_seed(1)).to(torch.float64)
+    network = TorchLinearInit().draw_deep(10, (8, 8), torch.Generator().manual_seed(1)).to(torch.float64)
     data = Data(data.X[:8], network.predict(data.X[:8]))
     flips = bt.attacks.MinimumNorm().run(network, data).perturbations
-    poor, rich = Budget(Costs.of(network).dual() * 5.1 / 0.8), Budget(6.0)
-    (few,), (more,) = (certify([Subject(network, flips)], data, each) for each in (poor, rich))
+    poor, rich = WorkBudget(Costs.of(network).dual() * 5.1 / 0.8), WorkBudget(6.0)
+    (few,), (more,) = (certify([CertifiedSubject(network, flips)], data, each) for each in (poor, rich))
     assert len(few.rows) == 5
     assert len(more.rows) == 8
     assert more.method == "dual, exact"
@@ -191,15 +192,15 @@ def test_examples_that_are_wrong_cost_a_proof_nothing(subject):
     y = torch.where(torch.arange(8) % 2 == 0, 1.0, -1.0) * network.predict(data.X[:8])
     half = Data(data.X[:8], y)
     flips = bt.attacks.MinimumNorm().run(network, half).perturbations
-    budget = Budget(Costs.of(network).dual() * 3.1 / 0.8)
-    (found,) = certify([Subject(network, flips)], half, budget)
+    budget = WorkBudget(Costs.of(network).dual() * 3.1 / 0.8)
+    (found,) = certify([CertifiedSubject(network, flips)], half, budget)
     assert len(found.rows) == 6
     assert found.status.count("error") == 3
 
 
 def test_wide_inputs_cost_the_dual_bound_one_product():
     rng = torch.Generator().manual_seed(0)
-    narrow, wide = (Costs.of(PyTorch().draw_deep(dim, (500,), rng, outputs=10)).dual() for dim in (1000, 3000))
+    narrow, wide = (Costs.of(TorchLinearInit().draw_deep(dim, (500,), rng, outputs=10)).dual() for dim in (1000, 3000))
     assert wide - narrow == pytest.approx(2 * 500**2 * 2000 / 2e10)
 
 

@@ -8,14 +8,14 @@ import torch
 from torch import nn
 
 import brittle as bt
-from brittle.auditing.budget import Budget
-from brittle.auditing.remedy import Patient
+from brittle.auditing.budget import WorkBudget
+from brittle.auditing.remedy import RemedyContext
 from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
 from brittle.auditing.verdict import written
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, PyTorch
-from brittle.settings import Data
-from brittle.training import Descent, MaximumRadius, Steps
+from brittle.data import Data
+from brittle.networks import Adapter, TorchLinearInit
+from brittle.training import GradientDescent, MaximumRadius, Steps
 
 TRAINED_ON = (
     AdversarialTraining(steps=10, inner_steps=2),
@@ -32,7 +32,7 @@ def subject():
     rng = torch.Generator().manual_seed(0)
     X = torch.randn(12, 4, generator=rng, dtype=torch.float64)
     data = Data(X, X[:, 0].sign())
-    return Descent(until=Steps(200), rate=0.5).train(PyTorch().draw(4, 6, rng), data).network, data
+    return GradientDescent(until=Steps(200), rate=0.5).train(TorchLinearInit().draw(4, 6, rng), data).network, data
 
 
 BAD = {
@@ -96,7 +96,7 @@ def test_a_module_that_is_partly_frozen_is_not_trained_whole(subject):
     module[0].requires_grad_(False)
     before = {name: value.clone() for name, value in module.state_dict().items()}
     line = r"2 of 4 parameters of the module are frozen \(0\.weight, 0\.bias\), and training would move all"
-    for regime in (MaximumRadius(), Descent(until=Steps(2))):
+    for regime in (MaximumRadius(), GradientDescent(until=Steps(2))):
         with pytest.raises(InputError, match=line):
             regime.train(module, data, torch.Generator())
     found = bt.audit(
@@ -113,12 +113,12 @@ def test_what_cannot_be_afforded_costs_nothing(remedy, subject):
     """The distances between all examples alone would be too dear."""
     network, data = subject
     many = Data(data.X.repeat(2000, 1), data.y.repeat(2000))
-    budget = Budget(0.05)
-    patient = Patient(network, many, None, 1.0)
+    budget = WorkBudget(0.05)
+    patient = RemedyContext(network, many, None, 1.0)
     with pytest.raises(InputError, match="the budget affords 0 of its 800 steps"):
         remedy.apply(patient, torch.Generator(), budget)
     with pytest.raises(InputError, match=r"the budget affords training on .* examples: too few to say anything"):
-        remedy.examples(patient, Budget(1e-6))
+        remedy.examples(patient, WorkBudget(1e-6))
     assert budget.spent == 0
 
 

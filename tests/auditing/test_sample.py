@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from brittle.auditing.sample import drawn, median_interval
+from brittle.auditing.pieces import drawn, median_interval
 
 
 def test_every_label_gets_its_share():

@@ -10,7 +10,7 @@ from brittle.common.errors import InputError
 
 @pytest.fixture(scope="module")
 def subject():
-    data = bt.settings.Orthogonal(8).sample(8)
+    data = bt.data.Orthogonal(8).sample(8)
     return bt.networks.orthogonal_kkt(data.X, data.y).network, data
 
 

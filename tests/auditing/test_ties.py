@@ -5,12 +5,11 @@ import torch
 
 import brittle as bt
 from brittle.attacks import FREE
-from brittle.auditing.budget import Budget
-from brittle.auditing.ties import lowered, tied
-from brittle.auditing.vulnerability import smallest
-from brittle.networks import Deep, PyTorch, TwoLayer, nearly_orthogonal
+from brittle.auditing.budget import WorkBudget
+from brittle.auditing.vulnerability import lowered, smallest, tied
+from brittle.data import Data, Subspace
+from brittle.networks import Deep, TorchLinearInit, TwoLayer, nearly_orthogonal
 from brittle.networks.affine import Dense
-from brittle.settings import Data, Subspace
 from brittle.training import Flow, Logistic, LogLoss
 
 
@@ -23,8 +22,8 @@ def tensor(*rows):
 
 
 def found(network, data):
-    radii, flips = smallest(network, data, FREE, generator(), Budget(50.0))
-    return radii, tied(network, data, radii, flips, generator(), Budget(50.0))
+    radii, flips = smallest(network, data, FREE, generator(), WorkBudget(50.0))
+    return radii, tied(network, data, radii, flips, generator(), WorkBudget(50.0))
 
 
 def test_two_bumps_on_a_line_by_hand():
@@ -67,7 +66,7 @@ def test_the_margin_is_lowered_by_tau_for_one_label(classes):
 @pytest.fixture(scope="module")
 def subspace():
     data = Subspace(60, 45).sample(24, generator(1))
-    start = PyTorch().draw(60, 40, generator(1))
+    start = TorchLinearInit().draw(60, 40, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 

@@ -6,16 +6,16 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.auditing.evidence import Evidence, _contradicted, _one_direction, _weakest, evidence
-from brittle.auditing.limit import Limit
-from brittle.auditing.proofs import Certified
+from brittle.auditing.causes import Evidence, _contradicted, _one_direction, _weakest, evidence
+from brittle.auditing.geometry import NearestNeighbourLimit
+from brittle.auditing.pieces import median, median_interval
+from brittle.auditing.proofs import CertifiedExamples
 from brittle.auditing.regime import TrainingRegime
-from brittle.auditing.sample import median, median_interval
 from brittle.auditing.verdict import _how_far, off_subspace_cost, weak_bound, weaknesses, written
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
+from brittle.data import Data
 from brittle.geometry import nearest_rivals
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 
 
 def tensor(*values: float) -> torch.Tensor:
@@ -26,14 +26,16 @@ def radii(*norms: float, count: int | None = None) -> Radii:
     return Radii.of(tensor(*norms), len(norms) if count is None else count)
 
 
-def weak(free: Radii, on: Radii | None = None, certified: Certified | None = None) -> Vulnerability:
+def weak(free: Radii, on: Radii | None = None, certified: CertifiedExamples | None = None) -> Vulnerability:
     return Vulnerability(torch.arange(5), False, 50, 10.0, free, free, None, on, None, (), certified, torch.zeros(5, 2))
 
 
 def test_a_proof_of_some_examples_is_set_beside_their_flips():
     lower, status = tensor(0.5, 1.0, 3.0), ("proved", "proved", "exact")
     interval, flips = median_interval(lower), torch.zeros(3, 2)
-    some = Certified(torch.arange(3), lower, lower, status, "dual", 1.0, 1.0, interval, partial=False, flips=flips)
+    some = CertifiedExamples(
+        torch.arange(3), lower, lower, status, "dual", 1.0, 1.0, interval, partial=False, flips=flips
+    )
     subject = weak(radii(1, 2, 3, 9, 9), certified=some)
     assert _how_far(subject) == (
         "The median of 5 of 50 training examples flips at distance 3 (95 % interval 0 to ∞), 30.0% of its norm; of the "
@@ -79,8 +81,8 @@ def tells(**measures) -> Evidence:
 REGIME = TrainingRegime("lazy", "", 0.9, 0.1, 1.0, 0.5, 0.1, 1.0, 0.04, 0.01, None, None)
 
 
-def allowed(share: float) -> Limit:
-    return Limit(tensor(1), torch.zeros(1).long(), 1.0, 1.0, share, None)
+def allowed(share: float) -> NearestNeighbourLimit:
+    return NearestNeighbourLimit(tensor(1), torch.zeros(1).long(), 1.0, 1.0, share, None)
 
 
 def causes(
@@ -174,7 +176,9 @@ def test_a_bound_that_is_far_below_the_attack_is_said_to_be_too_weak(proved, sai
     lower = tensor(proved, proved, proved)
     interval, flips = median_interval(lower), torch.zeros(3, 2)
     status = ("proved",) * 3
-    some = Certified(torch.arange(3), lower, lower, status, "dual", proved, 1.0, interval, partial=False, flips=flips)
+    some = CertifiedExamples(
+        torch.arange(3), lower, lower, status, "dual", proved, 1.0, interval, partial=False, flips=flips
+    )
     subject = weak(radii(2, 2, 2), certified=some)
     assert ("The bound is too weak for this network: it proves 0.05 " in weak_bound(subject)) == (proved == 0.1)
     assert bool(weak_bound(subject)) == said

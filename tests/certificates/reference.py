@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import nnls
 
 from brittle.certificates.dual_bound import DualPoint, Kind, feasible_slopes
-from brittle.certificates.neighbourhood import LocalModel
-from brittle.certificates.scales import Array
+from brittle.certificates.margins import LocalModel
+from brittle.certificates.rounding import Array
 from brittle.networks import Layered
 
 Vector = list[Fraction]

@@ -11,12 +11,12 @@ import torch
 
 from brittle.attacks import Attack, AttackResult, MinimumNorm
 from brittle.attacks.base import Attempt
-from brittle.certificates import Dual, Exact, Lipschitz, Relaxation, scales
+from brittle.certificates import Dual, Exact, LinearRelaxation, Lipschitz, rounding
 from brittle.certificates.margins import FLOOR, _floored
 from brittle.certificates.rounding import SMALLEST
 from brittle.common.errors import InputError
+from brittle.data import Data
 from brittle.networks import Deep, TwoLayer
-from brittle.settings import Data
 from tests.cases import CERTIFICATES
 from tests.certificates.rational import exact_margin, flips, is_shorter
 
@@ -176,7 +176,7 @@ def test_weights_that_are_not_finite_are_refused(part, wrong, name):
         part.bound(network, Data(tensor([[1.0, 2.0]]), tensor([1.0])))
 
 
-@pytest.mark.parametrize("part", [Relaxation(), Lipschitz("spectral")])
+@pytest.mark.parametrize("part", [LinearRelaxation(), Lipschitz("spectral")])
 def test_layers_that_are_not_finite_are_refused_by_name(part):
     weights = tensor([[1.0]]), tensor([[1.0]]), tensor([[math.nan]])
     network = Deep.dense(weights, (tensor([0.0]), tensor([0.0]), tensor([0.0])))
@@ -245,41 +245,41 @@ SHIFTS = [-1100], [-1001], [-1000], [3], [1000], [1001], [-1500, 0], [0, 900], [
 def test_numbers_are_shifted_by_any_power_of_2(by):
     values = np.array([[3.0, -0.75], [1e-300, 5e-324], [-1e-10, 2.0**500]])
     values = values * 2.0**-600 if max(by) > 500 else values
-    found = scales.shifted(values, np.array(by))
+    found = rounding.shifted(values, np.array(by))
     assert found.tolist() == [[shifts(v, e) for v, e in zip(row, by * (2 // len(by)), strict=True)] for row in values]
-    assert scales.shifted(np.array([2.0**600]), -1100).tolist() == [2.0**-500]
+    assert rounding.shifted(np.array([2.0**600]), -1100).tolist() == [2.0**-500]
 
 
 def test_exponents_and_sums_by_hand():
-    assert scales.exponents(np.array([1.0, 0.75, -3.0, 4.0, 2.0**-1074, 0.0])).tolist() == [
+    assert rounding.exponents(np.array([1.0, 0.75, -3.0, 4.0, 2.0**-1074, 0.0])).tolist() == [
         1,
         0,
         2,
         3,
         -1073,
-        scales.ABSENT,
+        rounding.ABSENT,
     ]
     terms = np.array([[1e308, 3.0, 0.0, 5e-324, 1e308, -5e-324], [1e308, -3.0, 0.0, 5e-324, 1.0, 0.0]])
-    sums, by = scales.added(terms)
+    sums, by = rounding.added(terms)
     exact = [Fraction(a) + Fraction(b) for a, b in terms.T]
     exact[4] = Fraction(1e308)  # rounded
     assert [Fraction(m) * Fraction(2) ** int(e) for m, e in zip(sums, by, strict=True)] == exact
     assert (np.abs(sums) <= 2).all()
     for value in (Fraction(10**400), Fraction(-1, 10**400), Fraction(3, 4), Fraction(0)):
-        m, e = scales.split(value)
+        m, e = rounding.split(value)
         assert abs(Fraction(m) * Fraction(2) ** e - value) <= abs(value) / 2**53
         assert value == 0 or 0.5 <= abs(m) <= 2
-    assert scales.row_exponents(np.array([[1.0, -8.0], [0.0, 0.25]])).tolist() == [4, -1]
+    assert rounding.row_exponents(np.array([[1.0, -8.0], [0.0, 0.25]])).tolist() == [4, -1]
 
 
 def test_rows_are_brought_near_one_with_their_biases():
     """The largest of W·2^by and b·2^b_by is between ½ and 1, and a row of zeros stays as it is."""
     W, b = np.array([[3.0, -12.0], [0.5, 0.0], [0.0, 0.0], [0.0, 0.0]]), np.array([1.0, -2.0, 0.0, 6.0])
-    rows, heights, unit = scales.near_one(W, 10, b, 20)
+    rows, heights, unit = rounding.near_one(W, 10, b, 20)
     assert unit.tolist() == [21, 22, 0, 23]
     assert rows.tolist() == (W * 2.0 ** (10 - unit[:, None])).tolist()
     assert heights.tolist() == (b * 2.0 ** (20 - unit)).tolist() == [0.5, -0.5, 0.0, 0.75]
-    rows, heights, unit = scales.near_one(W, np.array([[0, 3], [5, 9], [1, 1], [2, 2]]), b, np.array([0, 0, 0, 1]))
+    rows, heights, unit = rounding.near_one(W, np.array([[0, 3], [5, 9], [1, 1], [2, 2]]), b, np.array([0, 0, 0, 1]))
     assert unit.tolist() == [7, 5, 0, 4]
     assert rows.tolist() == [[3 / 128, -0.75], [0.5, 0.0], [0.0, 0.0], [0.0, 0.0]]
     assert heights.tolist() == [1 / 128, -1 / 16, 0.0, 0.75]

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 from brittle.attacks import MinimumNorm
-from brittle.certificates import Bounds, Certificate, Contradiction, Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import Certificate, Contradiction, Dual, Exact, LinearRelaxation, Lipschitz, RadiusBounds
 from brittle.certificates.base import LONGEST, default_cap
 from brittle.certificates.margins import TwoLayerMargins
 from brittle.common.errors import InputError
-from brittle.networks import Deep, PyTorch, TwoLayer
+from brittle.data import Clusters, Data, Orthogonal, Sphere
+from brittle.networks import Deep, TorchLinearInit, TwoLayer
 from brittle.networks.constructions import clustered, nearly_orthogonal, orthogonal_kkt, smaller_norm
-from brittle.settings import Clusters, Data, Orthogonal, Sphere
 from tests.cases import CERTIFICATES
 
 ROWS = [pytest.param(part, id=name) for name, part in CERTIFICATES]
@@ -35,7 +35,7 @@ def labelled(net, X):
 
 @pytest.fixture
 def small(rng):
-    net = PyTorch().draw(6, 12, rng).to(torch.float64)
+    net = TorchLinearInit().draw(6, 12, rng).to(torch.float64)
     return net, labelled(net, torch.randn(8, 6, generator=rng, dtype=torch.float64))
 
 
@@ -145,7 +145,7 @@ def test_the_constructions_have_the_radii_of_their_theorems(rng):
 
 
 def test_the_radius_of_several_classes_is_that_of_the_worst_pair(rng):
-    net = PyTorch().draw_deep(5, [9], rng, outputs=4).to(torch.float64)
+    net = TorchLinearInit().draw_deep(5, [9], rng, outputs=4).to(torch.float64)
     data = labelled(net, torch.randn(3, 5, generator=rng, dtype=torch.float64))
     found = Exact().bound(net, data)
     for row, label in enumerate(data.y.tolist()):
@@ -161,7 +161,7 @@ def test_the_radius_of_several_classes_is_that_of_the_worst_pair(rng):
 
 def test_a_two_layer_network_in_the_span_of_its_weights(rng):
     """Fewer neurons than dimensions: the reduction changes nothing but the time."""
-    net = PyTorch().draw(40, 6, rng).to(torch.float64)
+    net = TorchLinearInit().draw(40, 6, rng).to(torch.float64)
     data = labelled(net, torch.randn(5, 40, generator=rng, dtype=torch.float64))
     Q, _ = torch.linalg.qr(net.W.T)
     small = TwoLayer(net.W @ Q, net.b, net.v, net.c)
@@ -181,7 +181,7 @@ def test_a_box_restricts_the_attacker_only():
 
 
 def test_time_limits_leave_an_enclosure(rng):
-    net = PyTorch().draw(8, 60, rng).to(torch.float64)
+    net = TorchLinearInit().draw(8, 60, rng).to(torch.float64)
     data = labelled(net, torch.randn(2, 8, generator=rng, dtype=torch.float64))
     rushed, patient = Exact(seconds=1e-6).bound(net, data), Exact(gap=1e-3).bound(net, data)
     assert (rushed.lower > 0).all()
@@ -198,9 +198,9 @@ def test_refinement_only_helps_on_average(small):
 
 @pytest.mark.parametrize("widths", [[10, 8], [7, 6, 5]])
 def test_relaxation_of_deep_networks_survives_attack_and_sampling(widths, rng):
-    net = PyTorch().draw_deep(4, widths, rng, outputs=3).to(torch.float64)
+    net = TorchLinearInit().draw_deep(4, widths, rng, outputs=3).to(torch.float64)
     data = labelled(net, torch.randn(3, 4, generator=rng, dtype=torch.float64))
-    for part in (Relaxation(), Relaxation(steps=5), Lipschitz("spectral")):
+    for part in (LinearRelaxation(), LinearRelaxation(steps=5), Lipschitz("spectral")):
         found = part.bound(net, data, attack=MinimumNorm(starts=2, rounds=3))
         assert (found.lower > 0).all()
         for _ in range(50):
@@ -210,7 +210,7 @@ def test_relaxation_of_deep_networks_survives_attack_and_sampling(widths, rng):
 
 
 def test_float32_networks_are_certified_with_the_weights_they_have(rng):
-    net = PyTorch().draw(5, 8, rng).to(torch.float32)
+    net = TorchLinearInit().draw(5, 8, rng).to(torch.float32)
     data = labelled(net.to(torch.float64), torch.randn(3, 5, generator=rng, dtype=torch.float64))
     assert torch.equal(Exact().bound(net, data).lower, Exact().bound(net.to(torch.float64), data).lower)
     module = net.to(torch.float64).module()
@@ -261,7 +261,7 @@ def test_bad_input_is_named(small, rng):
         Dual().bound(net, data, cap=-1.0)
     with pytest.raises(InputError, match="have shape"):
         Dual().bound(net, Data(data.X[:, :3], data.y))
-    deep = PyTorch().draw_deep(6, [5, 5], rng)
+    deep = TorchLinearInit().draw_deep(6, [5, 5], rng)
     for part in (Lipschitz(), Lipschitz("sum")):
         with pytest.raises(InputError, match="two layers"):
             part.bound(deep, data)
@@ -272,14 +272,14 @@ def test_bad_input_is_named(small, rng):
 
 
 def test_ratio_is_only_about_examples_with_a_flip():
-    found = Bounds(
+    found = RadiusBounds(
         tensor(1.0, 0.0, 7.0), tensor(2.0, 0.0, math.inf), *[torch.zeros(3)] * 2, ("",) * 3, "", 7.0, tensor()
     )
     assert found.ratio.tolist() == [0.5]
 
 
 def test_two_layers_as_a_deep_network(rng):
-    net = PyTorch().draw(5, 8, rng).to(torch.float64)
+    net = TorchLinearInit().draw(5, 8, rng).to(torch.float64)
     deep = Deep.dense((net.W, net.v[None]), (net.b, net.c[None]))
     data = labelled(net, torch.randn(3, 5, generator=rng, dtype=torch.float64))
     assert Exact().bound(deep, data).lower.tolist() == pytest.approx(Exact().bound(net, data).lower.tolist(), rel=1e-5)

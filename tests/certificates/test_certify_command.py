@@ -7,14 +7,14 @@ import torch
 
 from brittle.certificates import Exact
 from brittle.cli import main
-from brittle.networks import PyTorch, TwoLayer, save_network
-from brittle.report.sandwich import sandwich
-from brittle.settings import Data, save_data
+from brittle.data import Data, save_data
+from brittle.networks import TorchLinearInit, TwoLayer, save_network
+from brittle.report.plot.movement import sandwich
 
 
 @pytest.fixture
 def files(tmp_path, rng):
-    network = PyTorch().draw(4, 9, rng)
+    network = TorchLinearInit().draw(4, 9, rng)
     X = torch.randn(5, 4, generator=rng, dtype=torch.float64)
     y = torch.where(network.logits(X) > 0, 1.0, -1.0).double()
     y[0] = -y[0]

@@ -9,16 +9,14 @@ import torch
 
 from brittle.attacks import PGD
 from brittle.certificates import Dual
-from brittle.certificates.deep_dual.chain import Chain
-from brittle.certificates.deep_dual.curvatures import of_network
-from brittle.certificates.deep_dual.definite import Curvatures, chain_floor, cholesky_floor
+from brittle.certificates.deep_dual.chain import Chain, LagrangianPoint
+from brittle.certificates.deep_dual.definite import Curvatures, chain_floor, cholesky_floor, of_network
 from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii, proven_values
-from brittle.certificates.deep_dual.lagrangian import Point
 from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
 from brittle.certificates.layers import spectral_norm
 from brittle.common.errors import InputError
+from brittle.data import Data
 from brittle.networks import Adapter, Convolution, Deep, Dense
-from brittle.settings import Data
 from tests.certificates.reference import brute_force_deep_radius, exact_deep_value
 
 BOX = (-0.6, 0.6)
@@ -122,7 +120,7 @@ def test_one_neuron_in_every_layer_by_hand():
         lines=(one / unit, one / unit),
         margin=torch.tensor([0.5 / unit * 0.5 / float(-margins.heights[0] * unit)]).double(),
     )
-    point = Point(-0.5 * one / unit, (0.5 * one / unit, 0.5 * one / unit))
+    point = LagrangianPoint(-0.5 * one / unit, (0.5 * one / unit, 0.5 * one / unit))
     assert unit * float(proven_radii(margins, multipliers, point, proved)) == pytest.approx(0.5, rel=1e-12)
     found = bounded(Dual(), network, Data(one, torch.ones(1).double()))
     assert 0.5 * (1 - 1e-6) <= float(found.lower[0]) <= 0.5
@@ -139,7 +137,7 @@ def test_the_judge_stays_below_the_formula_in_rational_arithmetic(widths, rng):
             (*margins.chain.maps, network.layers[-1]), (*margins.offsets, margins.offsets[0]), strict=True
         )
     )
-    other = best.moved(0.01, Point(torch.ones_like(best.delta), tuple(map(torch.ones_like, best.hidden))))
+    other = best.moved(0.01, LagrangianPoint(torch.ones_like(best.delta), tuple(map(torch.ones_like, best.hidden))))
     for r in range(len(margins.rows)):
         value = exact_deep_value(
             [W for W, _ in weights],

@@ -10,18 +10,16 @@ import torch
 
 from benchmarks.fuzz.deep import SHAPES, draw
 from brittle.attacks import MinimumNorm
-from brittle.certificates import Dual, Enclosure, Exact, Example, Relaxation
-from brittle.certificates.deep_exact import ellipsoid
-from brittle.certificates.deep_exact.branch_and_bound import Tree, plant
-from brittle.certificates.deep_exact.ellipsoid import Ellipse, shadow, two_rays
-from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
+from brittle.certificates import Dual, Exact, Example, LinearRelaxation, RadiusInterval
+from brittle.certificates.deep_exact import judge
+from brittle.certificates.deep_exact.ball import first_intervals, margin_floors
+from brittle.certificates.deep_exact.branch_and_bound import RadiusTree, margin_at, plant
 from brittle.certificates.deep_exact.interior_point import climb, first_iterate, with_margin
-from brittle.certificates.deep_exact.judge import examine
-from brittle.certificates.deep_exact.problem import Problem
-from brittle.certificates.deep_exact.relaxed_attack import margin_at
+from brittle.certificates.deep_exact.judge import Ellipse, examine, shadow, two_rays
+from brittle.certificates.deep_exact.problem import SdpProblem
 from brittle.certificates.layers import Layers
+from brittle.data import Data
 from brittle.networks import Convolution, Deep, Dense
-from brittle.settings import Data
 from tests.certificates.rational import exact_margin
 from tests.certificates.reference import brute_force_strict_radius
 
@@ -46,11 +44,11 @@ def _enumerated(network, data, limit):
     ]
 
 
-def _planted(network, x, y, radius) -> Tree:
+def _planted(network, x, y, radius) -> RadiusTree:
     margins = Layers.of(network, "exact").around(x, radius, y)
     with np.errstate(all="ignore"):
         example = Example(network, 0, x, y, float(network.margins(x[None], y[None])))
-        tree = plant(margins, example, Enclosure(0.0, np.inf, torch.zeros_like(x), radius), 1e-3, lambda: False)
+        tree = plant(margins, example, RadiusInterval(0.0, np.inf, torch.zeros_like(x), radius), 1e-3, lambda: False)
     assert tree is not None
     return tree
 
@@ -58,7 +56,7 @@ def _planted(network, x, y, radius) -> Tree:
 def _dual_point(tree, steps):
     """A problem of the tree's first rival in the whole ball, and multipliers some iterations after the start."""
     root = tree.root
-    shared, problem = (Problem.of(root, root.branch, rival) for rival in (None, tree.rivals[0]))
+    shared, problem = (SdpProblem.of(root, root.branch, rival) for rival in (None, tree.rivals[0]))
     start = climb(shared, first_iterate(shared, root.ball.reach, 1.0), 4)
     start = with_margin(shared, problem, start, margin_at(root.ball, tree.rivals[0]))
     return problem, climb(problem, start, steps)
@@ -76,7 +74,7 @@ def test_the_radius_of_one_neuron_per_layer_is_the_one_found_by_hand():
 def test_a_dual_point_found_by_hand_proves_what_it_should():
     """The example of docs/certificates.md: f = 2h - ½, z = ½ + ε in [-.1, 1.1], μ = ⅛, λ = τ = 2½, ρ = 0."""
     rows, ends = np.array([[0.0, 2.0, -0.5], [1.0, 0.0, 0.5]]), (np.array([-0.1]), np.array([1.1]))
-    problem = Problem(rows, np.zeros(2), *ends, np.array([0]), np.array([], dtype=int))
+    problem = SdpProblem(rows, np.zeros(2), *ends, np.array([0]), np.array([], dtype=int))
     verdict = examine(problem, np.array([0.125, 0.0, 2.5, 0.0, 2.5]), 0.3)
     assert verdict.floor == pytest.approx(1 / 32, rel=1e-9)
     assert verdict.low[0] == pytest.approx(0.25 - 0.0275**0.5, rel=1e-4)  # the neuron is on at every flip up to .3
@@ -123,7 +121,7 @@ def test_neither_quick_method_is_ever_better(exact, shape):
     network, X = _random(0, shape)
     data = _labelled(network, X)
     found = exact.bound(network, data, cap=2.0)
-    for quick in (Relaxation(), Dual()):
+    for quick in (LinearRelaxation(), Dual()):
         assert (found.lower >= quick.bound(network, data, cap=2.0).lower * (1 - 1e-3)).all()
 
 
@@ -267,7 +265,7 @@ def test_the_networks_own_inputs_differ_from_the_forms_by_their_slips():
         delta *= 1.9 / np.linalg.norm(delta)
         own = _own_inputs(network, root, X[0], delta)
         signs = np.where(rng.random(len(own)) < 0.7, [1 if z > 0 else -1 for z in own], 0).astype(np.int8)
-        problem = Problem.of(root, replace(root.branch, signs=signs), tree.rivals[0])
+        problem = SdpProblem.of(root, replace(root.branch, signs=signs), tree.rivals[0])
         epsilon = _affine(basis.T, np.zeros(basis.shape[1]), [Fraction(step) * unit for step in delta.tolist()])
         xi = [*epsilon, *(max(own[place], 0) for place in problem.free), Fraction(1)]
         forms = _affine(problem.rows[1:], np.zeros(len(own)), xi)
@@ -414,7 +412,7 @@ def test_a_flip_whose_square_is_lost_in_the_balls_unit_is_not_enough():
     network, X = _random(0, (2, 3, 3, 1))
     data = _labelled(network, X)
     tree = _planted(network, data.X[0], data.y[0], 5.0)
-    short = Enclosure(0.0, 2.0**-700, torch.zeros(2), 5.0)
+    short = RadiusInterval(0.0, 2.0**-700, torch.zeros(2), 5.0)
     assert tree.radius_of(0.0, short) == 0
     problem, iterate = _dual_point(tree, 2)
     assert not examine(problem, 0 * iterate.y, 0.0).empty  # multipliers 0 prove 0 ≤ ½‖ε‖², and no more
@@ -422,8 +420,8 @@ def test_a_flip_whose_square_is_lost_in_the_balls_unit_is_not_enough():
 
 def test_ends_of_rays_are_moved_outwards_by_every_allowance(monkeypatch):
     """Where they can be seen, against the roots of the quadratic equation of each ray."""
-    monkeypatch.setattr(ellipsoid, "INFLATION", share := 1e-2)
-    monkeypatch.setattr(ellipsoid, "OUTWARD", out := 3e-2)
+    monkeypatch.setattr(judge, "INFLATION", share := 1e-2)
+    monkeypatch.setattr(judge, "OUTWARD", out := 3e-2)
     rng = np.random.default_rng(0)
     for _ in range(30):
         A, centre, slip, room = rng.normal(size=(2, 3)), rng.normal(size=2), rng.uniform(0, 0.1), rng.uniform(2, 4)
@@ -446,6 +444,6 @@ def test_ends_of_rays_are_moved_outwards_by_every_allowance(monkeypatch):
 
 
 def test_shadows_are_rounded_outwards_by_hand(monkeypatch):
-    monkeypatch.setattr(ellipsoid, "INFLATION", 1e-2)
-    monkeypatch.setattr(ellipsoid, "OUTWARD", 0.125)
+    monkeypatch.setattr(judge, "INFLATION", 1e-2)
+    monkeypatch.setattr(judge, "OUTWARD", 0.125)
     assert shadow(np.array([4.0]), 9.0, np.array([-8.0])).tolist() == pytest.approx([6 * 1.03 + 1.0])

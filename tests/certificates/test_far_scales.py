@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from brittle.certificates import Certificate, Enclosure, Example, LowerBound
+from brittle.certificates import Certificate, Example, LowerBound, RadiusInterval
+from brittle.data import Data
 from brittle.networks import Network, TwoLayer
-from brittle.settings import Data
 
 
 class Asking(Certificate):
@@ -20,7 +20,7 @@ class Asking(Certificate):
         self.directions = directions
 
     def prepare(self, network: Network) -> LowerBound:
-        def ask(example: Example, enclosure: Enclosure) -> Enclosure:
+        def ask(example: Example, enclosure: RadiusInterval) -> RadiusInterval:
             return example.attacked(enclosure, self.directions)
 
         return ask

@@ -6,9 +6,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from brittle.certificates.example import Enclosure, Example
-from brittle.certificates.judgement import Contradiction, judged
-from brittle.certificates.scales import exact_sum
+from brittle.certificates.example import Contradiction, Example, RadiusInterval, judged
+from brittle.certificates.rounding import exact_sum
 from brittle.networks import TwoLayer
 
 
@@ -19,8 +18,8 @@ def example() -> Example:
     return Example(network, 0, x, torch.tensor(1.0).double(), 1.0, None)
 
 
-def enclosure(lower: float, length: float) -> Enclosure:
-    return Enclosure(lower, length, torch.tensor([-length, 0.0]).double(), 100.0)
+def enclosure(lower: float, length: float) -> RadiusInterval:
+    return RadiusInterval(lower, length, torch.tensor([-length, 0.0]).double(), 100.0)
 
 
 def test_a_sure_flip_below_the_radius_is_a_contradiction():

@@ -13,9 +13,8 @@ import pytest
 import torch
 
 from brittle.certificates.deep_dual import definite, judge
-from brittle.certificates.deep_dual.chain import Chain, Margins
+from brittle.certificates.deep_dual.chain import Chain, LagrangianPoint, LayeredMultipliers, Margins
 from brittle.certificates.deep_dual.definite import Curvatures, cholesky_floor
-from brittle.certificates.deep_dual.lagrangian import Multipliers, Point
 from brittle.networks import Deep
 
 RIVALS, WIDTHS = 2, (3, 4, 5)
@@ -39,8 +38,8 @@ SIZES = [
 
 class Case(NamedTuple):
     margins: Margins
-    multipliers: Multipliers
-    point: Point
+    multipliers: LayeredMultipliers
+    point: LagrangianPoint
     proved: Curvatures
 
 
@@ -58,8 +57,8 @@ def case(request):
     curvatures = tuple(drawn(width).abs() + 0.1 for width in WIDTHS[1:])
     signs, lines = (tuple(drawn(RIVALS, width).abs() for width in WIDTHS[1:]) for _ in range(2))
     walls = drawn(RIVALS, 3) if request.param else None
-    multipliers = Multipliers(curvatures, signs, lines, drawn(RIVALS).abs(), walls)
-    point = Point(drawn(RIVALS, 3), tuple(drawn(RIVALS, width) for width in WIDTHS[1:]))
+    multipliers = LayeredMultipliers(curvatures, signs, lines, drawn(RIVALS).abs(), walls)
+    point = LagrangianPoint(drawn(RIVALS, 3), tuple(drawn(RIVALS, width) for width in WIDTHS[1:]))
     return Case(margins, multipliers, point, Curvatures(curvatures, 0.25))
 
 
@@ -238,7 +237,7 @@ def test_every_layer_of_a_deep_network_counts(monkeypatch):
     network = Deep.dense([one] * depth, [one[0]] * depth)
     margins = Chain.of(network).around(one[0], 1.0, torch.tensor(1.0))
     curvatures, rows = tuple([one[0, 0]] * (depth - 1)), tuple([one] * (depth - 1))
-    multipliers, point = Multipliers(curvatures, rows, rows, one[0]), Point(one, rows)
+    multipliers, point = LayeredMultipliers(curvatures, rows, rows, one[0]), LagrangianPoint(one, rows)
     monkeypatch.setattr(judge, "gamma", lambda count: counts.append(count) or 0.0)
     judge._squared_gradient(margins, multipliers, point, *judge._inputs(margins, point))
     assert max(counts) >= depth

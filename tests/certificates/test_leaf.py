@@ -9,10 +9,10 @@ import torch
 from brittle.certificates import Exact
 from brittle.certificates.deep_exact import leaf
 from brittle.certificates.deep_exact.leaf import leaf_floor
-from brittle.certificates.deep_exact.problem import Problem
+from brittle.certificates.deep_exact.problem import SdpProblem
+from brittle.data import Data
 from brittle.geometry.least_distance import least_distance
 from brittle.networks import Deep
-from brittle.settings import Data
 
 NONE = np.zeros(0, dtype=np.intp)
 
@@ -23,7 +23,7 @@ def polyhedron(seed, neurons=4, dim=3):
     rows[0, -1] = abs(rows[0, -1]) + 0.1  # the margin at the example
     low = rng.normal(size=neurons) - 1.5
     slips = np.full(1 + neurons, 1e-12)
-    return Problem(rows, slips, low, low + rng.uniform(0.5, 4, size=neurons), NONE, np.arange(neurons))
+    return SdpProblem(rows, slips, low, low + rng.uniform(0.5, 4, size=neurons), NONE, np.arange(neurons))
 
 
 def inequalities(problem):
@@ -52,9 +52,9 @@ def test_both_kinds_occur():
 @pytest.mark.parametrize("margin", [1e-3, 1e-9])
 def test_a_constant_margin_is_never_flipped(margin):
     rows = np.array([[0.0, 0.0, margin], [1.0, 0.5, 0.2]])
-    problem = Problem(rows, np.full(2, 1e-15), np.array([0.0]), np.array([9.0]), NONE, np.arange(1))
+    problem = SdpProblem(rows, np.full(2, 1e-15), np.array([0.0]), np.array([9.0]), NONE, np.arange(1))
     assert leaf_floor(problem) > 1e6
-    slipping = Problem(rows, np.array([2 * margin, 0.0]), np.array([0.0]), np.array([9.0]), NONE, np.arange(1))
+    slipping = SdpProblem(rows, np.array([2 * margin, 0.0]), np.array([0.0]), np.array([9.0]), NONE, np.arange(1))
     assert leaf_floor(slipping) == 0.0
 
 

@@ -6,8 +6,8 @@ import torch
 
 from benchmarks.fuzz import layered, ordinary
 from brittle.certificates import Dual, Exact
+from brittle.data import Data
 from brittle.networks import Convolution, Deep, Dense
-from brittle.settings import Data
 
 GAP = 1e-6  # what `Exact` leaves on purpose
 CUT = Exact(gap=GAP, nodes=1)

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from brittle.attacks import MinimumNorm
-from brittle.certificates import Dual, Exact, Lipschitz, Relaxation
+from brittle.certificates import Dual, Exact, LinearRelaxation, Lipschitz
+from brittle.data import Data
 from brittle.networks import Folded, as_network
-from brittle.settings import Data
 from tests.certificates.reference import brute_force_deep_radius
 
 DOUBLE = torch.float64
@@ -58,7 +58,7 @@ def test_no_flip_of_the_module_is_nearer_than_a_certificate():
     assert torch.equal(flipped, attack.success)
     assert attack.success.any()
     rng = np.random.default_rng(0)
-    for method in (Lipschitz(constant="spectral"), Relaxation(), Dual(), Exact(gap=0.1, seconds=1.0)):
+    for method in (Lipschitz(constant="spectral"), LinearRelaxation(), Dual(), Exact(gap=0.1, seconds=1.0)):
         lower = method.bound(network, data, cap=float(attack.norms.max())).lower
         assert (lower[attack.success] <= attack.norms[attack.success] * (1 + 1e-6)).all()
         assert bool((lower > 0).any())

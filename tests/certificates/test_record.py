@@ -12,9 +12,9 @@ from benchmarks import verdicts
 from benchmarks.record import PROBLEMS, halves, table, train
 from benchmarks.robust_training import Frame, RobustTraining, bounded, worst
 from benchmarks.verdicts import Attacked, Branched, Tally, Verdict, judged, open_rows
-from brittle.experiments.pieces import Crew
+from brittle.data import Data, Digits
+from brittle.experiments.pieces import Executor
 from brittle.networks import Deep
-from brittle.settings import Data, Digits
 
 TINY = RobustTraining(width=24, components=12, budget=0.4, epochs=12, bend=0.5, batch=32, rate=1e-2)
 
@@ -50,7 +50,7 @@ def test_verdicts_of_a_linear_network_are_those_of_its_radii():
         found[rows] = Branched(network, Data(X[rows], y[rows]), radius, nodes=50)()["verdicts"]
     expected = torch.where(exact <= 0, Verdict.WRONG, torch.where(exact < radius, Verdict.FLIPPED, Verdict.PROVED))
     assert found.tolist() == expected.tolist()
-    tally = judged(network, Data(X, y), radius, 50, Crew())
+    tally = judged(network, Data(X, y), radius, 50, Executor())
     assert list(tally.counts.values()) == [int((expected == kind).sum()) for kind in Verdict]
     assert set(found.tolist()) == {Verdict.WRONG, Verdict.FLIPPED, Verdict.PROVED}
 
@@ -76,14 +76,14 @@ def test_a_tiny_instance_goes_from_training_to_the_table(tmp_path, monkeypatch):
     network, reached = train(problem, *halves(data))
     assert reached["accuracy"] > 0.5
     assert reached["under attack"] <= reached["accuracy"]
-    tally = judged(network, data.test, problem.radius, 20, Crew(folder=tmp_path / "kept"))
+    tally = judged(network, data.test, problem.radius, 20, Executor(folder=tmp_path / "kept"))
     assert tally.examples == 60
     assert tally.counts["proved"] > 0
     right = int((network.margins(data.test.X, data.test.y) > 0).sum())
     assert tally.counts["wrong"] == 60 - right
     with monkeypatch.context() as patched:
         patched.setattr(verdicts, "decided", None)  # not asked again
-        again = judged(network, data.test, problem.radius, 20, Crew(folder=tmp_path / "kept"))
+        again = judged(network, data.test, problem.radius, 20, Executor(folder=tmp_path / "kept"))
     assert again == tally
     path = tmp_path / "found.json"
     path.write_text(json.dumps({"problem": "digits", "radius": 0.3, **tally.to_json()}), encoding="utf-8")

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from brittle.certificates import dual_bound, linear_floors, lipschitz, relaxation
-from brittle.certificates.cholesky import factor
+from brittle.certificates import dual_bound, lipschitz, relaxation
 from brittle.certificates.deep_exact import ball, judge, leaf
-from brittle.certificates.deep_exact.problem import Multipliers, Problem
+from brittle.certificates.deep_exact.problem import SdpMultipliers, SdpProblem
 from brittle.certificates.dual_bound import DualPoint, Kind
-from brittle.certificates.linear_floors import Floors
-from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.margins import LocalModel
+from brittle.certificates.relaxation import Floors
+from brittle.certificates.rounding import factor
 
 P, N, K = 3, 3, 2  # coordinates, free neurons, settled ones
 FAMILIES = ("mu", "lam", "rho", "tau", "sigma")
@@ -41,13 +41,13 @@ def problem_of(seed):
     rows, slips = rng.normal(size=(1 + N + K, P + N + 1)), rng.uniform(0.5, 1, size=1 + N + K) * 1e-4
     low = np.concatenate([-rng.uniform(0.5, 2, size=N), -rng.uniform(2, 3, size=K)])
     high = np.concatenate([rng.uniform(0.5, 2, size=N), -rng.uniform(0.5, 1, size=K)])
-    return Problem(rows, slips, low, high, np.arange(N), np.arange(N, N + K))
+    return SdpProblem(rows, slips, low, high, np.arange(N), np.arange(N, N + K))
 
 
 def multipliers(seed, *families):
     """Of these families alone; λ has any sign."""
     rng = np.random.default_rng(seed)
-    full = Multipliers(
+    full = SdpMultipliers(
         rng.uniform(0.5, 2),
         0.0,
         rng.uniform(0.5, 2, size=N) * rng.choice([-1, 1], size=N),
@@ -237,7 +237,7 @@ def test_intervals_of_settled_neurons_are_the_ellipsoids_shadows(residual):
     proof = judge._definite(problem, y, problem.multipliers(y))
     assert proof is not None
     found = judge._minimiser(problem, problem.multipliers(y), proof)._replace(residual=residual)
-    wide = Problem(problem.rows, problem.slips, problem.low - 1e3, problem.high + 1e3, problem.free, problem.settled)
+    wide = SdpProblem(problem.rows, problem.slips, problem.low - 1e3, problem.high + 1e3, problem.free, problem.settled)
     low, high = judge._intervals(wide, proof, found, floor=0.5, reach=2.0)
     rows = problem.rows[1 + N :, :-1]
     spread = np.sqrt(np.einsum("ij,ji->i", rows, np.linalg.solve(problem.lagrangian(y)[:-1, :-1], rows.T)))
@@ -252,7 +252,7 @@ def test_a_leafs_inequalities_and_its_lift_are_rounded_to_the_safe_side(visible_
     rng = np.random.default_rng(0)
     rows, slips = rng.normal(size=(3, 4)), rng.uniform(0.1, 0.2, size=3)
     low, high = np.array([-1.0, -2.0]), np.array([2.0, 1.0])
-    problem = Problem(rows, slips, low, high, np.zeros(0, dtype=np.intp), np.arange(2))
+    problem = SdpProblem(rows, slips, low, high, np.zeros(0, dtype=np.intp), np.arange(2))
     A, h = leaf.inequalities(problem)
     for epsilon in rng.normal(size=(50, 3)):
         forms = rows[:, :-1] @ epsilon + rows[:, -1]
@@ -348,10 +348,10 @@ def double(*values):
 
 @pytest.fixture
 def visible_floors(monkeypatch):
-    for module in (linear_floors, relaxation):
+    for module in (relaxation, relaxation):
         monkeypatch.setattr(module, "gamma", lambda count: SHARE)
         monkeypatch.setattr(module, "LOST", LOST)
-    monkeypatch.setattr(linear_floors, "UNDERFLOW", LOST)
+    monkeypatch.setattr(relaxation, "UNDERFLOW", LOST)
     monkeypatch.setattr(relaxation, "SQUARES", LOST)
     monkeypatch.setattr(relaxation, "ROUNDOFF", SHARE)
 
@@ -437,7 +437,7 @@ def test_a_neuron_is_settled_in_a_ball_only_if_rounding_cannot_turn_it_on(monkey
     W, b = double([1.0, 0.0], [0.0, 1.0], [0.0, 2.0]), double(-2.5 - 2 * SHARE, -5.0, 1.0)
     one = torch.ones(1, 3).double()
     margins = SimpleNamespace(weights=(W, one), biases=(b, one[0, :1]), x=double(1.0, 2.0), exponent=0)
-    found = ball.Ball.of(margins, 1.5)
+    found = ball.AttackBall.of(margins, 1.5)
     assert found.first.any(1).tolist() == [True, False, True]
     np.testing.assert_allclose(found.a, [-1.5 - 2 * SHARE, -3.0, 5.0])
     np.testing.assert_allclose(found.range_1, np.array([1.5, 1.5, 3.0]) * (1 + SHARE))

@@ -5,7 +5,7 @@ import pytest
 
 from brittle.certificates import dual_bound, settled_signs
 from brittle.certificates.dual_bound import DualPoint, Kind
-from brittle.certificates.neighbourhood import LocalModel
+from brittle.certificates.margins import LocalModel
 
 SHARE = 1e-3
 

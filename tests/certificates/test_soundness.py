@@ -11,12 +11,12 @@ from benchmarks.fuzz import checked, proofs
 from benchmarks.fuzz.run import run
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
+from brittle.certificates.dual import closed_form, first_iterate
 from brittle.certificates.dual_bound import DualPoint, Kind, proven_radius, proven_value
-from brittle.certificates.dual_start import closed_form, first_iterate
-from brittle.certificates.neighbourhood import Span, localise
+from brittle.certificates.margins import WeightSpan, localise
 from brittle.certificates.settled_signs import settled_signs
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from tests.certificates.reference import Margin, Proof, brute_force_radius
 
 
@@ -62,7 +62,7 @@ def _plain(seed):
     W, b, v, x = rng.normal(size=(6, 3)), rng.normal(size=6), rng.normal(size=6), rng.normal(size=3)
     c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
     margin = Margin(W, b, c, 0.0, x)
-    return margin, localise(Span.of(W), *margin, ball=1.0)
+    return margin, localise(WeightSpan.of(W), *margin, ball=1.0)
 
 
 def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
@@ -158,7 +158,7 @@ def test_a_sign_by_hand():
     Where the neuron is on, it lies ¼(z - ½)² above its parabola: (z + ½)²/2 + ½(z - ½)² is least at z = 0, and ¼ there.
     """
     W, b, c = np.eye(2), np.array([10.0, -0.5]), np.array([1.0, -0.5])
-    model = localise(Span.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
+    model = localise(WeightSpan.of(W), W, b, c, -9.0, np.zeros(2), ball=1.2)
     point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([Kind.CONCAVE], dtype=np.int8))
     assert proven_value(model, point) == pytest.approx(0.5)
     limit = (1 + 0.25) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w) + κm²

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from brittle.certificates import Enclosure, Example
-from brittle.certificates.dual_start import closed_form, first_iterate
+from brittle.certificates import Example, RadiusInterval
+from brittle.certificates.dual import closed_form, first_iterate
 from brittle.certificates.example import lengths
-from brittle.certificates.neighbourhood import Span, localise
+from brittle.certificates.margins import WeightSpan, localise
 from brittle.networks import TwoLayer
 
 
@@ -20,7 +20,7 @@ def tensor(*values):
 
 @pytest.fixture
 def unknown():
-    return Enclosure(0.0, math.inf, tensor(0.0, 0.0), cap=7.0)
+    return RadiusInterval(0.0, math.inf, tensor(0.0, 0.0), cap=7.0)
 
 
 @pytest.fixture
@@ -62,7 +62,7 @@ def test_solving_leaves_the_saddle_as_it_was():
     rng = np.random.default_rng(3)
     W, b, v, x = rng.normal(size=(12, 3)), rng.normal(size=12), rng.normal(size=12), rng.normal(size=3)
     c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
-    model = localise(Span.of(W), W, b, c, 0.0, x, ball=1.0)
+    model = localise(WeightSpan.of(W), W, b, c, 0.0, x, ball=1.0)
     start = first_iterate(model, np.zeros(3))
     saddle = closed_form(model, start).saddle
     before = list(map(np.copy, (*saddle.concave, *saddle.kinked, saddle.A)))
@@ -78,8 +78,8 @@ def test_rows_in_a_subspace_need_its_dimensions_only():
     rng = np.random.default_rng(4)
     basis = np.linalg.qr(rng.normal(size=(9, 3)))[0]
     inner = rng.normal(size=(20, 3))
-    W, wide = inner @ basis.T, Span.of(rng.normal(size=(20, 9)))
-    span = Span.of(W)
+    W, wide = inner @ basis.T, WeightSpan.of(rng.normal(size=(20, 9)))
+    span = WeightSpan.of(W)
     assert wide.basis is None
     assert span.coordinates.shape == (20, 3)
     assert span.rest.max() < 1e-11

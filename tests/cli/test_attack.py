@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from brittle.cli import main
-from brittle.networks import PyTorch, load_network, save_network
-from brittle.settings import Data, Subspace, load_data, save_data
+from brittle.data import Data, Subspace, load_data, save_data
+from brittle.networks import TorchLinearInit, load_network, save_network
 
 
 @pytest.fixture
 def files(tmp_path, rng):
     data = Subspace(dim=20, codimension=12).sample(10, rng, test=4)
-    network = PyTorch().draw(20, 40, rng)
+    network = TorchLinearInit().draw(20, 40, rng)
     y, y_test = (network.logits(X).sign() for X in (data.X, data.X_test))
     save_network(network, tmp_path / "net.npz")
     save_data(Data(data.X, y, data.X_test, y_test, data.truth), tmp_path / "data.npz")

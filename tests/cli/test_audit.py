@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from brittle.cli import main
-from brittle.networks import Lazy, PyTorch, load_network, save_network
-from brittle.settings import Data, Sphere, Subspace, load_data, save_data
+from brittle.data import Data, Sphere, Subspace, load_data, save_data
+from brittle.networks import LazyInit, TorchLinearInit, load_network, save_network
 
 QUICK = ["--examples", "4", "--budget", "8", "--remedy", "none"]
 
@@ -18,7 +18,7 @@ def files(tmp_path, rng, monkeypatch):
     """A network that is right on its data, whose directions off the data are untrained."""
     monkeypatch.chdir(tmp_path)
     data = Subspace(dim=12, codimension=6).sample(8, rng)
-    network = PyTorch().draw(12, 20, rng)
+    network = TorchLinearInit().draw(12, 20, rng)
     save_network(network, "net.npz")
     save_data(Data(data.X, network.predict(data.X)), "data.npz")
     return tmp_path
@@ -43,7 +43,7 @@ def test_a_radius_can_be_demanded(files, capsys):
 
 
 def test_two_networks_are_compared(files, rng, capsys):
-    save_network(PyTorch().draw(12, 20, rng), "second.npz")
+    save_network(TorchLinearInit().draw(12, 20, rng), "second.npz")
     outputs = ["--report", "both.html", "--json", "both.json", "--summary", "both.md", "--fail-below", "1e-9"]
     main(["audit", "net.npz", "second.npz", "--data", "data.npz", *outputs, *QUICK])
     seen = capsys.readouterr()
@@ -171,7 +171,7 @@ def test_mistakes_get_one_line(files, rng, capsys, arguments, line):
 
 
 def test_the_start_tells_the_regime(files, rng):
-    start = Lazy().draw(12, 100, rng)
+    start = LazyInit().draw(12, 100, rng)
     moved = start.trained(start.W + 0.01, start.b, start.v)
     data = Sphere(dim=12, radius=1.0).sample(6, rng)
     save_network(type(moved)(moved.W, moved.b, moved.v), "moved.npz")

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from brittle.cli import main
+from brittle.data import Subspace, save_data
 from brittle.networks import Kaiming, load_network, save_network
-from brittle.settings import Subspace, save_data
 from brittle.theorems import THEOREMS, find
 
 FEW = ("melamed2023/R3.1", "melamed2023/R3.1-printed", "melamed2023/B.1")
@@ -118,7 +118,7 @@ def test_your_own_files(files, capsys):
         (["melamed2023/A.2", "--data", "x.npz", "--start", "y.npz"], "--start is given without --net"),
         (["melamed2023/A.2", "--data", "x.npz", "--fact", "steps=few"], "--fact steps=few: a number is needed"),
         (["no_such_module:Theorem"], "the theorem no_such_module:Theorem cannot be imported"),
-        (["brittle.settings:Sphere"], "no dataclass that extends Theorem"),
+        (["brittle.data:Sphere"], "no dataclass that extends Theorem"),
         (["brittle.theorems:Theorem"], "no dataclass that extends Theorem"),
         (["brittle.theorems.melamed2023.gradient:WithDecay"], "has no id"),
     ],

@@ -10,7 +10,7 @@ import torch
 from brittle import InputError
 from brittle.cli import main
 from brittle.cli.sampling import SETTINGS
-from brittle.settings import Clusters, Digits, File, Gaussian, Sphere, Subspace, load_data
+from brittle.data import Clusters, Digits, File, Gaussian, Sphere, Subspace, load_data
 
 
 def run(capsys, *arguments: str) -> dict:

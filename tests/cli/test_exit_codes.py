@@ -9,8 +9,8 @@ from brittle.attacks import MinimumNorm
 from brittle.cli import main
 from brittle.cli.console import Deliveries
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch, save_network
-from brittle.settings import Data, Sphere, save_data
+from brittle.data import Data, Sphere, save_data
+from brittle.networks import TorchLinearInit, save_network
 
 FILES = ["net.npz", "--data", "data.npz"]
 QUICK = ["--examples", "4", "--budget", "5", "--remedy", "none"]
@@ -21,7 +21,7 @@ TOO_LARGE = str(2**63)
 def folder(tmp_path, monkeypatch, rng):
     """With a network that is right on its data."""
     monkeypatch.chdir(tmp_path)
-    network, data = PyTorch().draw(5, 6, rng), Sphere(5).sample(6, rng)
+    network, data = TorchLinearInit().draw(5, 6, rng), Sphere(5).sample(6, rng)
     save_network(network, "net.npz")
     save_data(Data(data.X, network.predict(data.X)), "data.npz")
     return tmp_path
@@ -42,9 +42,9 @@ FULL, BUG = OSError(28, "No space left on device"), ZeroDivisionError("division 
         (FULL, ["audit", *FILES, *QUICK], ["--report", "a.html"], "brittle.report.audit_page.write_audit_page"),
         (BUG, ["audit", *FILES, *QUICK], ["--report", "a.html"], "brittle.report.audit_page.write_audit_page"),
         (FULL, ["audit", *FILES, *QUICK], ["--pictures", "p"], "brittle.report.audit_figures.write_audit_pictures"),
-        (BUG, ["audit", *FILES, *QUICK], ["--summary", "s.md"], "brittle.report.summary.write_summary"),
+        (BUG, ["audit", *FILES, *QUICK], ["--summary", "s.md"], "brittle.report.words.write_summary"),
         (BUG, ["audit", *FILES, *QUICK], ["--proof", "p.npz"], "brittle.proving.prove"),
-        (FULL, ["certify", *FILES], ["--plot", "a.png"], "brittle.report.sandwich.draw_sandwich"),
+        (FULL, ["certify", *FILES], ["--plot", "a.png"], "brittle.report.plot.movement.draw_sandwich"),
         (BUG, ["certify", *FILES], ["--proof", "p.npz"], "brittle.proving.prove"),
         (BUG, ["reproduce", "vardi2022/fig2b", "--preset", "smoke"], ["--out", "r"], "brittle.report.figures.draw"),
     ],

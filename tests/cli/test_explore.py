@@ -9,15 +9,15 @@ import brittle as bt
 import brittle.cli.explore as command
 import brittle.explorer as explorer
 from brittle.cli import main
-from brittle.settings import Data
+from brittle.data import Data
 
 
 @pytest.fixture
 def files(tmp_path):
-    network = bt.networks.PyTorch().draw(2, 5, torch.Generator().manual_seed(0))
+    network = bt.networks.TorchLinearInit().draw(2, 5, torch.Generator().manual_seed(0))
     data = Data([[1.0, 2.0], [0.5, -1.0], [-1.0, 1.0]], [1.0, -1.0, 1.0])
     bt.networks.save_network(network, tmp_path / "net.npz")
-    bt.settings.save_data(data, tmp_path / "data.npz")
+    bt.data.save_data(data, tmp_path / "data.npz")
     return tmp_path
 
 
@@ -77,7 +77,7 @@ def test_without_a_browser_the_address_is_enough(capsys, files, served, monkeypa
 
 def test_data_alone_are_points_of_the_laboratory(files, served, monkeypatch):
     digits = Data([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0])
-    network = bt.networks.PyTorch().draw(2, 3, torch.Generator().manual_seed(0))
+    network = bt.networks.TorchLinearInit().draw(2, 3, torch.Generator().manual_seed(0))
     monkeypatch.setattr(command, "embedded", lambda rng: (network, digits))
     (files / "own.csv").write_text("a,b,label\n0.5,1,0\n1,-2,1\n2,2,1\n")
     assert main(["explore", "--data", str(files / "own.csv"), "--no-browser"]) == 0

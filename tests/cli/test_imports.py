@@ -6,8 +6,8 @@ import sys
 
 import torch
 
-from brittle.networks import PyTorch, save_network
-from brittle.settings import Data, save_data
+from brittle.data import Data, save_data
+from brittle.networks import TorchLinearInit, save_network
 
 NEEDLESS = ("matplotlib", "jinja2", "sklearn", *(f"brittle.{room}" for room in ("auditing", "report", "theorems")))
 NEEDLESS += ("brittle.training", "brittle.experiments.run", "brittle.experiments.vardi2022")
@@ -21,7 +21,7 @@ print(json.dumps([name for name in {NEEDLESS} if name in sys.modules]))
 
 
 def test_certify_imports_no_pictures_theorems_and_figures(tmp_path, rng):
-    network, X = PyTorch().draw(4, 5, rng), torch.randn(3, 4, generator=rng, dtype=torch.float64)
+    network, X = TorchLinearInit().draw(4, 5, rng), torch.randn(3, 4, generator=rng, dtype=torch.float64)
     save_network(network, tmp_path / "net.npz")
     save_data(Data(X, network.predict(X)), tmp_path / "data.npz")
     ended = subprocess.run([sys.executable, "-c", CODE], cwd=tmp_path, capture_output=True, text=True, check=True)

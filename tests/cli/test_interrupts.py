@@ -108,7 +108,7 @@ def test_in_the_middle_of_long_work(number, name, options, files, tmp_path):
 def test_a_search_for_the_largest_margin_leaves_its_proof(tmp_path, monkeypatch):
     """Cut off at the first proof that is kept; the next search goes on from it."""
     from brittle.cli import margins
-    from brittle.margin.any_width import largest
+    from brittle.kkt.any_width import largest
 
     data, proof = tmp_path / "data.npz", tmp_path / "proof.npz"
     assert main(["data", "sample", "--setting", "sphere", "--dim", "4", "--examples", "24", "--out", str(data)]) == 0

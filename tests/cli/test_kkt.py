@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from brittle.cli import main
-from brittle.margin import MarginProof, check_margin
+from brittle.data import load_data, save_data
+from brittle.kkt import MarginProof, check_margin
 from brittle.networks import TwoLayer, load_network, save_network
-from brittle.settings import load_data, save_data
-from tests.margin.reference import chains, closed_form, fitted, gaussian, smaller_norm
+from tests.kkt.reference import chains, closed_form, fitted, gaussian, smaller_norm
 
 KEYS = {
     "stationarity",

@@ -12,7 +12,7 @@ from torch import nn
 from brittle import cli
 from brittle.cli import COMMANDS, load, main
 from brittle.cli.models import SHARED, NetworkArgument, with_networks
-from brittle.settings import Data, save_data
+from brittle.data import Data, save_data
 
 FILES = sorted(Path(cli.__file__).parent.glob("*.py"))
 MODULE = """

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from brittle.common.parts import option
-from brittle.training import Descent
+from brittle.training import GradientDescent
 
 
 @dataclass(frozen=True)
-class Halved(Descent):
+class Halved(GradientDescent):
     """Descent at a fraction of the rate."""
 
     parts: int = field(default=2, metadata=option("Of the rate.", "--rate-parts"))
@@ -23,11 +23,11 @@ class Halved(Descent):
     batch: float = 1.0
 
     def begin(self, network, data, rng):
-        return Descent(until=self.until, rate=self.rate / self.parts).begin(network, data, rng)
+        return GradientDescent(until=self.until, rate=self.rate / self.parts).begin(network, data, rng)
 
 
 @dataclass(frozen=True)
-class Clashing(Descent):
+class Clashing(GradientDescent):
     seed: int = 1
 
 
@@ -79,7 +79,7 @@ def test_its_options_are_listed(capsys):
         ),
         (["--regime", "own_regimes:Halved", "--rate", "0"], "rate is 0.0; it must be a positive"),
         (["--regime", "own_regimes:Clashing"], "own_regimes:Clashing has the option --seed, as the command has"),
-        (["--regime", "own_regimes:NoDataclass"], "which is no dataclass that extends Regime"),
+        (["--regime", "own_regimes:NoDataclass"], "which is no dataclass that extends Trainer"),
         (["--regime", "own_regimes:Gone"], "--regime own_regimes:Gone cannot be imported"),
         (["--regime", "no_such_module:Gone"], "--regime no_such_module:Gone cannot be imported"),
         (["--regime", "flow:er"], "--regime flow:er cannot be imported"),

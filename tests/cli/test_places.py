@@ -7,8 +7,8 @@ import pytest
 
 from brittle.cli import main
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch, save_network
-from brittle.settings import Sphere, save_data
+from brittle.data import Sphere, save_data
+from brittle.networks import TorchLinearInit, save_network
 
 # The network and the data do not exist: whoever complains about them has begun to work.
 FILES = ["net.npz", "--data", "data.npz"]
@@ -125,7 +125,7 @@ def test_a_checkpoint_is_not_put_in_place_of_something_else(capsys):
 
 @pytest.fixture
 def files(rng):
-    network, data = PyTorch().draw(5, 6, rng), Sphere(5).sample(4, rng)
+    network, data = TorchLinearInit().draw(5, 6, rng), Sphere(5).sample(4, rng)
     save_network(network, "net.npz")
     save_data(type(data)(data.X, network.predict(data.X)), "data.npz")
 
@@ -135,13 +135,13 @@ def files(rng):
     [
         (["attack", *FILES], ["--out", "adv.npz"], "brittle.cli.attack.write_npz"),
         (["attack", *FILES], ["--json", "a.json"], "brittle.cli.console.write_json"),
-        (["certify", *FILES], ["--plot", "a.png"], "brittle.report.sandwich.draw_sandwich"),
+        (["certify", *FILES], ["--plot", "a.png"], "brittle.report.plot.movement.draw_sandwich"),
         (
             ["audit", *FILES, "--remedy", "none", "--budget", "5"],
             ["--report", "a.html"],
             "brittle.report.audit_page.write_audit_page",
         ),
-        (["data", "sample", *SPHERE], ["--out", "b.npz"], "brittle.settings.save_data"),
+        (["data", "sample", *SPHERE], ["--out", "b.npz"], "brittle.data.save_data"),
     ],
 )
 def test_a_full_disk_does_not_cost_what_can_be_printed(files, capsys, monkeypatch, command, option, writer):

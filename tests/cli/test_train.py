@@ -14,8 +14,8 @@ import torch
 
 from brittle.cli import main
 from brittle.common.errors import InputError
+from brittle.data import load_data
 from brittle.networks import TwoLayer, load_network
-from brittle.settings import load_data
 
 SMALL = ["train", "--setting", "sphere", "--dim", "10", "--examples", "6", "--width", "20"]
 
@@ -129,7 +129,7 @@ def unfinished(folder):
 
 def test_the_checkpoint_outlives_a_network_that_cannot_be_saved(capsys, tmp_path, monkeypatch):
     for wait in ("LEAST", "MOST"):  # on a slow machine the resumed run would write a checkpoint of its own on its way
-        monkeypatch.setattr(f"brittle.training.checkpoint.{wait}_BETWEEN_CHECKPOINTS", math.inf)
+        monkeypatch.setattr(f"brittle.training.base.{wait}_BETWEEN_CHECKPOINTS", math.inf)
     arguments, before = unfinished(tmp_path)
 
     def full(*_):

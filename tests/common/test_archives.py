@@ -9,11 +9,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.common.archives import inner_entry
 from brittle.common.errors import InputError
-from brittle.common.limits import Budget, Metered, read_whole
-from brittle.common.pickles import Name, Record, read_pickle
-from brittle.common.storages import opened_pt
+from brittle.common.limits import ByteLimit, MeteredReader, inner_entry, read_whole
+from brittle.common.torch_files import Name, PickledCall, opened_pt, read_pickle
 
 
 def archive(kind: int, **entries: bytes) -> bytes:
@@ -37,11 +35,11 @@ def test_other_endings_and_other_compressions_are_no_entries(kind, ending):
         inner_entry(archive(kind, first_pkl=b"one"), ending, 99)
 
 
-def metered(path, content: bytes, left: int) -> Metered:
+def metered(path, content: bytes, left: int) -> MeteredReader:
     path.write_bytes(gzip.compress(content))
-    budget = Budget(path)
+    budget = ByteLimit(path)
     budget.left = left
-    return Metered(gzip.GzipFile(path), budget)
+    return MeteredReader(gzip.GzipFile(path), budget)
 
 
 def test_a_stream_gives_what_is_asked_for_and_all_of_it_within_its_budget(tmp_path):
@@ -59,7 +57,7 @@ def test_a_stream_gives_what_is_asked_for_and_all_of_it_within_its_budget(tmp_pa
 def test_a_stream_that_is_cut_short_gives_what_there_is(tmp_path):
     path, content = tmp_path / "a.gz", bytes(range(256)) * 100
     path.write_bytes(gzip.compress(content)[:-9])
-    assert content.startswith(Metered(gzip.GzipFile(path), Budget(path)).read())
+    assert content.startswith(MeteredReader(gzip.GzipFile(path), ByteLimit(path)).read())
 
 
 def test_a_file_is_read_whole_or_refused(tmp_path, monkeypatch):
@@ -77,16 +75,16 @@ def test_a_file_is_read_whole_or_refused(tmp_path, monkeypatch):
 def test_a_budget_grows_with_the_file_between_what_any_may_hold_and_the_most(tmp_path, monkeypatch):
     path = tmp_path / "a"
     path.write_bytes(b"x" * 10)
-    assert Budget(path).limit == 128 * 2**20
+    assert ByteLimit(path).limit == 128 * 2**20
     for name, value in (("ALWAYS_ALLOWED", 100), ("LARGEST_BYTES", 2000)):
         monkeypatch.setattr(f"brittle.common.limits.{name}", value)
-    budget = Budget(path)
+    budget = ByteLimit(path)
     assert budget.limit == 640
     budget.take(640, "all")
     with pytest.raises(InputError, match="one more would unpack to too much: a file of 10 bytes may hold 640"):
         budget.take(1, "one more")
     path.write_bytes(b"x" * 100)
-    assert Budget(path).limit == 2000
+    assert ByteLimit(path).limit == 2000
 
 
 def test_a_storage_that_declares_more_than_it_holds_is_refused(tmp_path):
@@ -106,8 +104,8 @@ def test_a_storage_that_declares_more_than_it_holds_is_refused(tmp_path):
 
 def stored(path, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0):
     """What a file of four numbers from 0 to 3 and this description of a view says."""
-    record = Record("persistent", (("storage", Name("torch.FloatStorage"), "0", "cpu", 4),))
-    tensor = Record("torch._utils._rebuild_tensor_v2", (record, offset, size, stride, False, {}))
+    record = PickledCall("persistent", (("storage", Name("torch.FloatStorage"), "0", "cpu", 4),))
+    tensor = PickledCall("torch._utils._rebuild_tensor_v2", (record, offset, size, stride, False, {}))
     numbers = torch.arange(4.0).numpy().tobytes()
     path.write_bytes(archive(zipfile.ZIP_STORED, **{"a/data/0": numbers, "a/data.pkl": b"N."}))
     with opened_pt(path) as (_, storages):
@@ -147,7 +145,7 @@ def test_an_integer_in_a_pickle_has_64_bits(number):
 
 def test_a_call_in_a_pickle_is_of_a_name_with_a_tuple():
     name, call = b"ctorch\nx\n", b"R."
-    assert read_pickle(b"\x80\x02" + name + b")" + call, lambda name: True, "{}") == Record("torch.x", ())
+    assert read_pickle(b"\x80\x02" + name + b")" + call, lambda name: True, "{}") == PickledCall("torch.x", ())
     for called in (name + b"]", b"))", b")]"):
         with pytest.raises(InputError, match="has a damaged pickle"):
             read_pickle(b"\x80\x02" + called + call, lambda name: True, "{}")
@@ -163,5 +161,5 @@ def test_a_key_in_a_pickle_is_a_text_or_a_number(key):
 def test_no_more_is_read_than_is_asked_for_where_a_stream_comes_in_parts(tmp_path):
     (tmp_path / "a.gz").write_bytes(b"1")
     parts = io.BytesIO(b"abcdefgh")
-    stream = Metered(SimpleNamespace(read1=lambda size: parts.read(min(size, 3))), Budget(tmp_path / "a.gz"))
+    stream = MeteredReader(SimpleNamespace(read1=lambda size: parts.read(min(size, 3))), ByteLimit(tmp_path / "a.gz"))
     assert [stream.read(4), stream.read(5)] == [b"abcd", b"efgh"]

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 from brittle.common.errors import InputError
 from brittle.common.files import existing, read_npz, replacing, require_writable, write_json, write_npz
-from brittle.common.tensors import read_pt, read_safetensors, write_pt, write_safetensors
+from brittle.common.torch_files import read_pt, read_safetensors, write_pt, write_safetensors
 
 
 def names(folder):

@@ -19,8 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from brittle import InputError
 from brittle.common import limits
-from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO, Budget
-from brittle.settings import load_data
+from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO, ByteLimit
+from brittle.data import load_data
 
 SECONDS = 240
 GROWTH = 2**30
@@ -29,7 +29,7 @@ import resource, sys
 from pathlib import Path
 import brittle, onnx, torch
 from brittle.networks import load_network
-from brittle.settings import Cifar10, Mnist, load_data
+from brittle.data import Cifar10, Mnist, load_data
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -310,14 +310,14 @@ def _folder(parent, name):
 def test_the_budget_follows_the_file(tmp_path):
     path = tmp_path / "a"
     path.write_bytes(bytes(10))
-    assert Budget(path).limit == ALWAYS_ALLOWED
+    assert ByteLimit(path).limit == ALWAYS_ALLOWED
     with path.open("wb") as stream:
         stream.truncate(2**24)
-    assert Budget(path).limit == LARGEST_RATIO * 2**24
+    assert ByteLimit(path).limit == LARGEST_RATIO * 2**24
     with path.open("wb") as stream:
         stream.truncate(2**40)
-    assert Budget(path).limit == LARGEST_BYTES
-    budget = Budget(path)
+    assert ByteLimit(path).limit == LARGEST_BYTES
+    budget = ByteLimit(path)
     budget.take(LARGEST_BYTES - 1, "all but one")
     with pytest.raises(InputError, match="two more would unpack to too much"):
         budget.take(2, "two more")

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import brittle
-from brittle.common.ending import Ending
+from brittle.common.ending import Status
 from brittle.common.result import Result, jsonable, short
 
 
@@ -108,8 +108,8 @@ def test_a_result_prints_as_a_short_table():
         (torch.tensor([math.nan]), "(1,) nan"),
         (torch.zeros(0, 3), "(0, 3) empty"),
         (torch.tensor([True, False, True]), "(3,) yes 2, no 1"),
-        (Ending.REACHED, "reached"),
-        ((Ending.OPEN, "x", None, True, 1.0, 2), "open, x, -, yes, 1, 2"),
+        (Status.REACHED, "reached"),
+        ((Status.OPEN, "x", None, True, 1.0, 2), "open, x, -, yes, 1, 2"),
         (list(range(7)), "7 values"),
         (dict.fromkeys(range(7)), "7 entries"),
         ({"a": 1, "b": 0.1234567}, "a 1, b 0.123457"),

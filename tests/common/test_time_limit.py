@@ -9,7 +9,7 @@ import brittle as bt
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Exact
 from brittle.common.time_limit import TimeLimit, TimeLimitReached, check_time, limited, limited_to, time_is_up
-from brittle.networks import PyTorch
+from brittle.networks import TorchLinearInit
 
 
 @dataclass
@@ -74,10 +74,10 @@ def test_without_a_limit_time_is_never_up():
 
 def deep(seed: int = 0, count: int = 6):
     rng = torch.Generator().manual_seed(seed)
-    network = PyTorch().draw_deep(5, (8, 8), rng).to(torch.float64)
+    network = TorchLinearInit().draw_deep(5, (8, 8), rng).to(torch.float64)
     X = torch.randn(count, 5, generator=rng).double()
     y = network.logits(X).sign()
-    return network, bt.settings.Data(X, y)
+    return network, bt.data.Data(X, y)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
@@ -112,9 +112,9 @@ def test_certificates_keep_the_examples_that_were_finished():
 
 def test_a_tree_that_is_cut_short_proves_what_it_has_proved():
     rng = torch.Generator().manual_seed(5)
-    network = PyTorch().draw_deep(6, (24, 24), rng).to(torch.float64)
+    network = TorchLinearInit().draw_deep(6, (24, 24), rng).to(torch.float64)
     X = 3 * torch.randn(1, 6, generator=rng).double()
-    data = bt.settings.Data(X, network.logits(X).sign())
+    data = bt.data.Data(X, network.logits(X).sign())
     clock, exact, attack = Clock(ticks=True), Exact(nodes=60), MinimumNorm(starts=1, descents=0, rounds=0)
     with limited(after(1e9, torch.inf, clock, Clock())):
         whole = exact.bound(network, data, attack=attack)

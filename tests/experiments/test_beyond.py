@@ -7,15 +7,13 @@ import pytest
 import torch
 from scipy.optimize import LinearConstraint, minimize
 
+from brittle.data import Data, Sphere
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.beyond.linear_cells import max_margin
-from brittle.experiments.beyond.manifold_cells import ManifoldCell
-from brittle.experiments.beyond.manifolds import MANIFOLDS
+from brittle.experiments.beyond.manifold_cells import MANIFOLDS, ManifoldCell
 from brittle.experiments.beyond.noise_cells import NoiseCell
-from brittle.experiments.beyond.optimisers import OPTIMISERS, walk
-from brittle.experiments.beyond.universal_cells import VariedCell
-from brittle.networks import PyTorch
-from brittle.settings import Data, Sphere
+from brittle.experiments.beyond.universal_cells import OPTIMISERS, VariedCell, walk
+from brittle.networks import TorchLinearInit
 
 NORMS = VariedCell(dim=40, examples=10, width=60, ratio=4.0, biases=True, by="flow", seed=1)
 
@@ -36,7 +34,7 @@ def test_without_biases_there_are_none():
 @pytest.mark.parametrize("name", OPTIMISERS)
 def test_an_optimiser_walks_down_to_the_loss(name, rng):
     data = Sphere(20).sample(5, rng)
-    walked = walk(name, PyTorch().draw(20, 30, rng), data, -20.0)
+    walked = walk(name, TorchLinearInit().draw(20, 30, rng), data, -20.0)
     assert walked.reached
     log_loss = float(torch.logsumexp(-walked.network.margins(data.X, data.y), 0)) - math.log(5)
     assert -25 < log_loss <= -20

@@ -15,15 +15,13 @@ from brittle.attacks import base as attacks_base
 from brittle.certificates import Dual, Exact
 from brittle.cli import main
 from brittle.common.errors import InputError
-from brittle.common.fingerprint import fingerprint
-from brittle.experiments import chunks
-from brittle.experiments.chunks import CertifiedChunk, attacked, certified, proved
-from brittle.experiments.pieces import Crew, PieceTask
-from brittle.experiments.sweep import Engine, Local
-from brittle.networks import Convolution, PyTorch, save_network
+from brittle.data import Data, DataInfo, save_data
+from brittle.experiments import pieces as chunks
+from brittle.experiments.engines import Engine, Local
+from brittle.experiments.pieces import CertifiedChunk, Executor, PieceTask, attacked, certified, fingerprint, proved
+from brittle.networks import Convolution, TorchLinearInit, save_network
 from brittle.proving import prove
 from brittle.proving.program import programs_of
-from brittle.settings import Data, Truth, save_data
 from proofcheck.__main__ import main as proofcheck
 
 
@@ -31,7 +29,7 @@ from proofcheck.__main__ import main as proofcheck
 def subject(rng, monkeypatch):
     monkeypatch.setattr(chunks, "CERTIFIED_AT_ONCE", 3)
     monkeypatch.setattr(chunks, "ATTACKED_AT_ONCE", 3)
-    network = PyTorch().draw(5, 12, rng)
+    network = TorchLinearInit().draw(5, 12, rng)
     X = torch.randn(10, 5, generator=rng, dtype=torch.float64)
     y = network.predict(X)
     y[4] = -y[4]  # an error
@@ -71,7 +69,7 @@ def same(first, second):
 
 def test_chunks_give_what_the_method_gives(subject):
     network, data = subject
-    found = certified(network, data, Exact(gap=1e-4), Crew())
+    found = certified(network, data, Exact(gap=1e-4), Executor())
     whole = Exact(gap=1e-4).bound(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.allclose(found.lower, whole.lower, rtol=2e-4)
     assert (found.status, found.cap, found.reason) == (whole.status, whole.cap, whole.reason)
@@ -81,7 +79,7 @@ def test_chunks_give_what_the_method_gives(subject):
 @pytest.mark.parametrize("attack", [MinimumNorm(), PGD(budget=0.5), MinimumNorm(limit=0.01)], ids=repr)
 def test_chunks_give_what_the_attack_gives(subject, attack):
     network, data = subject
-    found = attacked(network, data, attack, Crew(Backwards()))
+    found = attacked(network, data, attack, Executor(Backwards()))
     assert type(found) is attack.result
     whole = attack.run(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.equal(found.success, whole.success)
@@ -91,16 +89,16 @@ def test_chunks_give_what_the_attack_gives(subject, attack):
 
 def test_what_needs_all_examples_is_not_cut(subject):
     with pytest.raises(InputError, match="the attack universal looks at all examples together"):
-        attacked(*subject, Universal(), Crew())
+        attacked(*subject, Universal(), Executor())
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bounds(subject, tmp_path):
     others = Counting()
     with pytest.raises(KeyboardInterrupt):
-        certified(*subject, Dual(), Crew(Dying(2), tmp_path))
-    resumed = certified(*subject, Dual(), Crew(others, tmp_path))
+        certified(*subject, Dual(), Executor(Dying(2), tmp_path))
+    resumed = certified(*subject, Dual(), Executor(others, tmp_path))
     assert [len(piece.data) for piece in others.pieces] == [3, 1]
-    assert same(resumed, certified(*subject, Dual(), Crew()))
+    assert same(resumed, certified(*subject, Dual(), Executor()))
 
 
 def proof_of(subject, crew):
@@ -114,16 +112,16 @@ def proof_of(subject, crew):
 @pytest.mark.parametrize("network", ["two layers", "deep"])
 def test_a_proof_in_chunks_is_the_same_however_often_it_was_stopped(subject, tmp_path, monkeypatch, rng, network):
     monkeypatch.chdir(tmp_path)
-    known = PyTorch().draw_deep(5, [4, 3], rng) if network == "deep" else subject[0]
+    known = TorchLinearInit().draw_deep(5, [4, 3], rng) if network == "deep" else subject[0]
     subject = known, Data(subject[1].X[:7], known.predict(subject[1].X[:7]))
     with pytest.raises(KeyboardInterrupt):
-        proof_of(subject, Crew(Dying(2), tmp_path / "kept"))
-    certified(*subject, Dual(), Crew(None, tmp_path / "kept"), flips=True)
+        proof_of(subject, Executor(Dying(2), tmp_path / "kept"))
+    certified(*subject, Dual(), Executor(None, tmp_path / "kept"), flips=True)
     with pytest.raises(KeyboardInterrupt):
-        proof_of(subject, Crew(Dying(2), tmp_path / "kept"))
-    resumed, written = proof_of(subject, Crew(Backwards(), tmp_path / "kept"))
-    assert written == proof_of(subject, Crew())[1]
-    found = certified(*subject, Dual(), Crew(), flips=True)
+        proof_of(subject, Executor(Dying(2), tmp_path / "kept"))
+    resumed, written = proof_of(subject, Executor(Backwards(), tmp_path / "kept"))
+    assert written == proof_of(subject, Executor())[1]
+    found = certified(*subject, Dual(), Executor(), flips=True)
     whole = prove(*subject, found.lower, found.flips)
     assert (resumed.rows, resumed.radii) == (whole.rows, whole.radii)
     assert len(resumed.rows) == int((found.lower > 0).sum())
@@ -152,8 +150,10 @@ def test_examples_that_know_their_clusters_are_cut(subject, tmp_path, monkeypatc
     network, data = subject
     means, labels = torch.eye(2, 5, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64)
     cluster = torch.arange(10) % 2
-    clustered = replace(data, truth=Truth(means=means, mean_labels=labels, cluster=cluster, cluster_test=cluster[:4]))
-    assert same(certified(network, clustered, Dual(), Crew()), certified(network, data, Dual(), Crew()))
+    clustered = replace(
+        data, truth=DataInfo(means=means, mean_labels=labels, cluster=cluster, cluster_test=cluster[:4])
+    )
+    assert same(certified(network, clustered, Dual(), Executor()), certified(network, data, Dual(), Executor()))
     monkeypatch.setattr(attacks_base, "AT_ONCE", 15)
     assert len(MinimumNorm().run(network, clustered).norms) == 10
     save_network(network, "net.npz")
@@ -166,7 +166,7 @@ def test_examples_that_know_their_clusters_are_cut(subject, tmp_path, monkeypatc
 def test_a_chunk_takes_nothing_along_that_it_does_not_need(subject, tmp_path):
     network, data = subject
     counting = Counting()
-    certified(network, data, Dual(), Crew(counting, tmp_path))
+    certified(network, data, Dual(), Executor(counting, tmp_path))
     assert [piece.data.X_test for piece in counting.pieces] == [None] * 4
     assert torch.equal(torch.cat([piece.data.X for piece in counting.pieces]), data.X)
 
@@ -228,9 +228,9 @@ def test_a_chunk_that_fails_is_named_and_the_others_are_kept(subject, tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(Dual, "_enclose", broken)
         with pytest.raises(InputError, match=r"1 of 4 chunks failed .* ArithmeticError: no"):
-            certified(network, data, Dual(), Crew(folder=tmp_path))
+            certified(network, data, Dual(), Executor(folder=tmp_path))
     counting = Counting()
-    certified(network, data, Dual(), Crew(counting, tmp_path))
+    certified(network, data, Dual(), Executor(counting, tmp_path))
     assert [torch.equal(piece.data.X, data.X[6:9]) for piece in counting.pieces] == [True]
 
 

@@ -14,8 +14,8 @@ import pytest
 from brittle.cli import main
 from brittle.common.errors import InputError
 from brittle.experiments.cells import finished_cells, saved
+from brittle.experiments.engines import Dask, Local
 from brittle.experiments.run import EXPERIMENTS, run_cell
-from brittle.experiments.sweep import Dask, Local
 from tests.experiments import toy
 
 pytest.importorskip("distributed", reason="the extra 'cluster' (dask, distributed) is not installed")

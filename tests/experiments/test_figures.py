@@ -13,13 +13,13 @@ import torch
 
 from brittle.cli import main
 from brittle.common.errors import InputError
-from brittle.experiments import EXPERIMENTS, Plan, find, reproduce
+from brittle.data import Sphere
+from brittle.experiments import EXPERIMENTS, FigurePlan, find, reproduce
 from brittle.experiments.base import PRESETS, Experiment
 from brittle.experiments.vardi2022.cells import UniversalCell, recipe_iterations
-from brittle.networks import PyTorch
+from brittle.networks import TorchLinearInit
 from brittle.report.figures import draw, write_figure
-from brittle.settings import Sphere
-from brittle.training import Flow, Loss, Recipe
+from brittle.training import Flow, Loss, SgdSchedule
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +80,8 @@ def test_figures_of_one_family_share_cells():
     assert [figure.id for figure in figures] == [
         f"vardi2022/{name}" for name in ("fig1a", "fig1b", "fig2a", "fig2b", "sec6")
     ]
-    together = Plan(tuple(figures), "smoke")
-    alone = [Plan((figure,), "smoke") for figure in figures]
+    together = FigurePlan(tuple(figures), "smoke")
+    alone = [FigurePlan((figure,), "smoke") for figure in figures]
     assert len(together.costs) < sum(len(plan.costs) for plan in alone)
     assert set(alone[2].costs) == set(alone[3].costs) < set(alone[0].costs)
 
@@ -89,7 +89,7 @@ def test_figures_of_one_family_share_cells():
 def test_a_plan_knows_what_is_left(folder):
     experiment = EXPERIMENTS["vardi2022/fig2b"]
     reproduce(experiment, "smoke", folder)
-    plan = Plan((experiment,), "smoke")
+    plan = FigurePlan((experiment,), "smoke")
     assert plan.cost() > 0
     assert plan.cost(folder) == 0
 
@@ -102,8 +102,8 @@ def test_unknown_figures():
 
 def test_the_recipe_takes_as_many_iterations_as_estimated(rng):
     data = Sphere(20).sample(6, rng)
-    network = PyTorch().draw(20, 40, rng)
-    recipe = Recipe(until=Loss(1e-8), every=20)
+    network = TorchLinearInit().draw(20, 40, rng)
+    recipe = SgdSchedule(until=Loss(1e-8), every=20)
     estimated = recipe_iterations(Flow(until=recipe.until).train(network, data), recipe)
     taken = recipe.train(network, data).steps
     assert estimated == pytest.approx(taken, rel=0.08)
@@ -114,7 +114,7 @@ def test_a_cell_measures_the_direction_of_the_paper():
     point = UniversalCell(dim=30, alpha=0.8, width=80, seed=3, at="flow").measure()
     rng = torch.Generator().manual_seed(3)
     data = Sphere(30).sample(15, rng)
-    network = Flow(until=Loss(1e-30)).train(PyTorch().draw(30, 80, rng), data).network
+    network = Flow(until=Loss(1e-30)).train(TorchLinearInit().draw(30, 80, rng), data).network
     q = network.margins(data.X, data.y)
     I = q <= 1.1 * q.min()  # noqa: E741
     z = data.y[I] @ data.X[I]

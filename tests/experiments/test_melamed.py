@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from brittle.attacks import Restriction, first_flip
+from brittle.data import Data, Digits, Grid25, Line7, Subspace, principal
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.melamed2023.boundary_cells import axes, drawn, off_distances, off_lengths, start
-from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, Figure2, Figure3, Figure5
+from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, MelamedFigure2, MelamedFigure3, MelamedFigure5
 from brittle.experiments.melamed2023.distance_cells import restricted_radius, span, trained_in_span
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.run import run_cell
-from brittle.networks import Deep, PyTorch, TwoLayer
-from brittle.settings import Data, Digits, Grid25, Line7, Subspace, principal
-from brittle.training import Descent, Steps
+from brittle.networks import Deep, TorchLinearInit, TwoLayer
+from brittle.training import GradientDescent, Steps
 
 
 @pytest.mark.parametrize("affine", [False, True])
@@ -23,8 +23,8 @@ def test_training_in_the_span_is_training(affine, rng):
     data = Subspace(12, 8).sample(15, rng)
     if affine:
         data = principal(Data(data.X + torch.arange(12.0), data.y), 3)
-    network = PyTorch(scale=2, first_layer_only=True).draw_deep(12, [6, 5], rng)
-    regime = Descent(until=Steps(40), rate=0.3)
+    network = TorchLinearInit(scale=2, first_layer_only=True).draw_deep(12, [6, 5], rng)
+    regime = GradientDescent(until=Steps(40), rate=0.3)
     inside, whole = trained_in_span(regime, network, data, rng).network, regime.train(network, data).network
     assert isinstance(inside, Deep)
     assert isinstance(whole, Deep)
@@ -36,7 +36,7 @@ def test_training_in_the_span_is_training(affine, rng):
 @pytest.mark.parametrize("off", [False, True])
 def test_radii_in_some_directions_are_those_of_exact_rays(off, rng):
     """On a line there are two ways to go; off a plane of R³ as well."""
-    network = PyTorch().draw_deep(3, [7, 6], rng).to(torch.float64)
+    network = TorchLinearInit().draw_deep(3, [7, 6], rng).to(torch.float64)
     line = torch.randn(3, 1, generator=rng, dtype=torch.float64)
     line /= line.norm()
     plane = torch.linalg.qr(torch.cat([line, torch.eye(3, dtype=torch.float64)[:, :2]], 1)).Q[:, 1:]
@@ -59,7 +59,7 @@ def test_radii_in_some_directions_are_those_of_exact_rays(off, rng):
 
 def test_distances_off_the_data_are_those_of_a_scan(rng):
     data = Grid25(0.0).load()
-    network = PyTorch().draw_deep(3, [30], rng).as_two_layer()
+    network = TorchLinearInit().draw_deep(3, [30], rng).as_two_layer()
     labels = torch.where(network.logits(data.X) >= 0, 1.0, -1.0).double()
     found = off_distances(network, replace(data, y=labels))
     sizes = torch.linspace(0, 20, 40_001, dtype=torch.float64)
@@ -76,7 +76,7 @@ def test_distances_off_the_data_are_those_of_a_scan(rng):
 @pytest.mark.parametrize("points", ["line7", "grid25"])
 def test_what_is_drawn(points, rng):
     dim = 2 if points == "line7" else 3
-    network = PyTorch().draw_deep(dim, [9], rng)
+    network = TorchLinearInit().draw_deep(dim, [9], rng)
     grid = axes(points, 0.5, 5)
     values = drawn(network, grid)
     x = torch.stack([axis[index] for axis, index in zip(grid, (1, 3, 4), strict=False)])
@@ -139,8 +139,8 @@ def test_an_unsquared_penalty_has_no_closed_form():
 
 
 def test_the_scripts_start_as_their_commented_lines_have_it():
-    network = start(replace(Figure3.scripts["a"], seed=4), 3)
-    smaller = start(replace(Figure3.scripts["b"], seed=4), 3)
+    network = start(replace(MelamedFigure3.scripts["a"], seed=4), 3)
+    smaller = start(replace(MelamedFigure3.scripts["b"], seed=4), 3)
     assert float(network.W.std()) == pytest.approx(1 / 3, rel=0.03)
     assert float(smaller.W.std()) == pytest.approx(1 / 6, rel=0.03)
     torch.testing.assert_close(smaller.W * 2, network.W)
@@ -152,12 +152,12 @@ def test_the_scripts_start_as_their_commented_lines_have_it():
 
 
 def test_every_figure_is_read_with_the_mean_first_and_the_sum_beside_it():
-    for figure in (Figure2(), Figure3(), Figure5()):
+    for figure in (MelamedFigure2(), MelamedFigure3(), MelamedFigure5()):
         cells = figure.grid("quick")
         assert {cell.loss for cell in cells if cell.setting == "mean"} == {"mean"}
         assert {cell.loss for cell in cells if cell.setting == "sum"} == {"sum"}
-    assert {cell.height for cell in Figure5().grid("quick") if cell.setting == "mean"} == {0.0}
-    assert {cell.height for cell in Figure3().grid("quick") if cell.setting == "mean"} == {0.5}
+    assert {cell.height for cell in MelamedFigure5().grid("quick") if cell.setting == "mean"} == {0.0}
+    assert {cell.height for cell in MelamedFigure3().grid("quick") if cell.setting == "mean"} == {0.5}
 
 
 def _panel(name, nearest, positive, negative):
@@ -166,7 +166,7 @@ def _panel(name, nearest, positive, negative):
 
 
 def test_boundaries_are_judged_by_the_nearest_point_and_by_class():
-    figure = Figure2()
+    figure = MelamedFigure2()
     usual = [_panel("a", 1.0, 1.0, 3.0)]
     points = [*usual, _panel("b", 2.0, 2.0, 2.0), _panel("c", 1.04, 1.04, None)]
     claims = figure.judge(points)
@@ -184,7 +184,7 @@ def test_the_nearest_setting_is_compared_with_the_same_loss():
         {**_panel("a", 5.0, 5.0, 5.0), "setting": "sum", "loss": "sum"},
         {**_panel("c", 4.0, 4.0, 4.0), "setting": "nearest", "loss": "sum"},
     ]
-    nearest = [claim for claim in Figure3().judge(points) if "nearest that reaches" in claim.text]
+    nearest = [claim for claim in MelamedFigure3().judge(points) if "nearest that reaches" in claim.text]
     assert [claim.holds for claim in nearest] == [False, False]
     assert nearest[0].measured.startswith("4.000 against 5.000")
 

@@ -7,8 +7,7 @@ from statistics import median
 import pytest
 
 from brittle.experiments import EXPERIMENTS, reproduce
-from brittle.report.figure_page import contents, grid_words, reproduction
-from brittle.report.figures import write_figure
+from brittle.report.figures import contents, grid_words, reproduction, write_figure
 
 FIGURE = "melamed2023/fig2"
 

@@ -5,7 +5,7 @@ import sys
 
 LEAVING = """
 import os
-from brittle.experiments.pool import {context} as context
+from brittle.experiments.engines import {context} as context
 lock = context().Lock()
 os.write(1, b"made")
 os._exit(3)
@@ -21,5 +21,5 @@ def left(code: str) -> subprocess.CompletedProcess:
 def test_semaphores_that_are_left_behind_are_removed_without_a_word():
     ours = left(LEAVING.format(context="_context"))
     assert (ours.returncode, ours.stdout, ours.stderr) == (3, "made", "")
-    usual = left(LEAVING.replace("from brittle.experiments.pool import {context} as context", USUAL))
+    usual = left(LEAVING.replace("from brittle.experiments.engines import {context} as context", USUAL))
     assert "leaked semaphore" in usual.stderr  # or the test would see nothing of what it is about

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import linregress, t
 
-from brittle.experiments.powers import Power, exponent
+from brittle.experiments.summary import Power, exponent
 
 
 def test_the_interval_is_that_of_a_linear_regression():

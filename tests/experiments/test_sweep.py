@@ -12,7 +12,7 @@ from brittle.common.errors import InputError
 from brittle.experiments.cell import Task
 from brittle.experiments.cells import concluded, finished_cells, saved
 from brittle.experiments.code import code_hash
-from brittle.experiments.sweep import Dask, Local, attempt, engine
+from brittle.experiments.engines import Dask, Local, attempt, engine
 from tests.cases import ENGINES
 from tests.experiments import toy
 

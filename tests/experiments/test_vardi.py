@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brittle.data import Gaussian
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.vardi2022.cells import UniversalCell
-from brittle.settings import Gaussian
 
 
 def _points(power, dims=(36, 64, 100, 200), **more):

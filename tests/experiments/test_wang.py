@@ -8,14 +8,14 @@ import torch
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.images import zeros_and_ones
 from brittle.experiments.wang2022 import lazy_cells
-from brittle.experiments.wang2022.lazy_cells import Converged, flips
-from brittle.networks import Lazy
+from brittle.experiments.wang2022.lazy_cells import LossConverged, flips
+from brittle.networks import LazyInit
 
 
 def test_steps_are_the_smallest_that_flip(rng):
     data = zeros_and_ones("digits", 8, True).test
     some = data.take(torch.arange(8))
-    network = Lazy().draw(data.dim, 60, rng)
+    network = LazyInit().draw(data.dim, 60, rng)
     point = flips(network, some, False, True)
     sizes = torch.linspace(0, 1, 4001, dtype=torch.float64)
     found = []
@@ -116,7 +116,7 @@ def test_a_fall_refutes_growth_at_the_papers_width_alone(width, holds):
 
 
 def test_training_ends_where_the_loss_has_converged():
-    stop = Converged(0.01, epoch=10)
+    stop = LossConverged(0.01, epoch=10)
     path = [SimpleNamespace(steps=100, log_loss=-1.0), SimpleNamespace(steps=300, log_loss=-2.0)]
     assert not stop.reached(SimpleNamespace(steps=399, log_loss=-1.0), path[:0])
     assert not stop.reached(SimpleNamespace(steps=400, log_loss=-2.11), path)

@@ -10,8 +10,8 @@ from pathlib import Path
 from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.cell import Cell, Point, Task
 from brittle.experiments.cells import timed
-from brittle.experiments.picture import Chart, Curve, Picture
-from brittle.experiments.sweep import Measured
+from brittle.experiments.engines import Measured
+from brittle.experiments.picture import Chart, Picture, PlotCurve
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Squares(Experiment):
         return [Claim("squares are positive", f"{len(points)} points", all(point["value"] >= 0 for point in points))]
 
     def picture(self, points: Sequence[Point]) -> Picture:
-        return Picture([Chart("", "seed", "value", [Curve("", [0.0], [0.0])])])
+        return Picture([Chart("", "seed", "value", [PlotCurve("", [0.0], [0.0])])])
 
 
 def work(task: Task) -> Measured:

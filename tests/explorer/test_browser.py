@@ -11,7 +11,7 @@ import torch
 
 import brittle as bt
 from brittle.cli import main
-from brittle.settings import Data, Sphere, Truth
+from brittle.data import Data, DataInfo, Sphere
 from tests.explorer.tab import go, key, mouse, settled, shaped, wait
 from tests.processes import Session, needs_proc
 from tests.report.browser import chromium, page
@@ -27,11 +27,11 @@ def folder(tmp_path_factory):
     """A network on pictures of nine pixels, in files."""
     place = tmp_path_factory.mktemp("explored")
     rng = torch.Generator().manual_seed(0)
-    network = bt.networks.PyTorch().draw(9, 20, rng)
+    network = bt.networks.TorchLinearInit().draw(9, 20, rng)
     X = Sphere(9).sample(10, rng).X
-    data = Data(X, network.predict(X), truth=Truth(dim=9, image=(3, 3)))
+    data = Data(X, network.predict(X), truth=DataInfo(dim=9, image=(3, 3)))
     bt.networks.save_network(network, place / "net.npz")
-    bt.settings.save_data(data, place / "data.npz")
+    bt.data.save_data(data, place / "data.npz")
     return place
 
 
@@ -110,7 +110,7 @@ def test_a_dragged_point_takes_everything_along_and_the_address_keeps_it(tab):
     table = torch.tensor(moved, dtype=torch.float64)
     weights = [torch.tensor(tab.evaluate(f"plane.network.{name}"), dtype=torch.float64) for name in "Wbv"]
     network, data = bt.networks.TwoLayer(*weights), Data(table[:, :2], table[:, 2])
-    assert bt.margin.residual(network, data).stationarity < 1e-9
+    assert bt.kkt.residual(network, data).stationarity < 1e-9
     bounds = bt.certificates.Exact(seconds=1.0, nodes=100).bound(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.allclose(bounds.lower, torch.tensor(radii, dtype=torch.float64), rtol=0, atol=1e-9)
     assert text(tab, "read-smallest") == f"{float(bounds.lower.min()):.4g}"

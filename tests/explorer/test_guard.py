@@ -2,14 +2,14 @@
 
 import pytest
 
-from brittle.explorer import Subject, application
+from brittle.explorer import ExplorerSubject, application
 from brittle.explorer.guard import LARGEST_BODY
 from tests.explorer.client import GOOD, HOST, PORT, TOKEN, ask
 
 
 @pytest.fixture(scope="module")
 def app():
-    return application(Subject(), TOKEN, PORT)
+    return application(ExplorerSubject(), TOKEN, PORT)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.explorer import Subject, application
+from brittle.explorer import ExplorerSubject, application
 from brittle.explorer.papers import PAPERS
 from tests.explorer.client import PORT, TOKEN, ask
 from tests.explorer.test_plane import close
@@ -22,7 +22,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def app():
-    return application(Subject(), TOKEN, PORT)
+    return application(ExplorerSubject(), TOKEN, PORT)
 
 
 @pytest.mark.parametrize("name", PAPERS)

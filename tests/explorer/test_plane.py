@@ -10,8 +10,8 @@ import torch
 
 import brittle as bt
 from brittle.cli import main
-from brittle.explorer import Subject, application, own_points
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.explorer import ExplorerSubject, application, own_points
 from tests.explorer.client import PORT, TOKEN, ask
 
 CORNERS = [[1.2, 1.1, 1], [-1.2, -0.9, 1], [1.0, -1.2, -1], [-1.1, 1.3, -1], [0.4, 0.5, 1], [0.3, -0.4, -1]]
@@ -20,7 +20,7 @@ KKT = {"jump": "kkt", "width": 30, "parts": ["radii", "universal", "kkt"]}
 
 @pytest.fixture(scope="module")
 def app():
-    return application(Subject(own=Data([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0])), TOKEN, PORT)
+    return application(ExplorerSubject(own=Data([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0])), TOKEN, PORT)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_jump_lands_on_a_kkt_point_with_proved_radii(landed):
     assert min(landed["margins"]) == pytest.approx(1, abs=1e-9)
     assert landed["radii"]["status"] == ["exact"] * len(CORNERS)
     data, network = data_of(CORNERS), network_of(landed["network"])
-    assert bt.margin.residual(network, data).stationarity < 1e-9
+    assert bt.kkt.residual(network, data).stationarity < 1e-9
     moved = data.X + torch.tensor(landed["radii"]["flips"], dtype=torch.float64)
     assert (network.margins(moved, data.y) < 0).all()
     for k in range(12):  # a net of directions finds nothing inside the balls
@@ -105,7 +105,7 @@ def test_a_moved_point_is_followed_to_the_point_that_is_solved_for(app, landed):
     points[0][0] += 0.02
     moved = ask(app, "plane", {"points": points, "network": landed["network"], "patient": False, **KKT}).json
     assert moved["origin"] == "followed"
-    again = bt.margin.solve(network_of(landed["network"]), data_of(points))
+    again = bt.kkt.solve(network_of(landed["network"]), data_of(points))
     assert moved["kkt"]["normalised_margin"] == pytest.approx(again.normalised_margin, rel=1e-9)
 
 

@@ -6,15 +6,15 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.explorer.rays import profile
+from brittle.explorer.walk import profile
 from tests.explorer.test_plane import close
 
 
 def drawn(kind, seed):
     rng = torch.Generator().manual_seed(seed)
     if kind == "two layers":
-        return bt.networks.PyTorch().draw(5, 60, rng), torch.tensor(1.0, dtype=torch.float64)
-    return bt.networks.PyTorch().draw_deep(5, (25, 20), rng, outputs=4), torch.tensor(2)
+        return bt.networks.TorchLinearInit().draw(5, 60, rng), torch.tensor(1.0, dtype=torch.float64)
+    return bt.networks.TorchLinearInit().draw_deep(5, (25, 20), rng, outputs=4), torch.tensor(2)
 
 
 def between(found, t):

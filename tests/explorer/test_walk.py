@@ -8,8 +8,8 @@ import torch
 
 import brittle as bt
 from brittle.cli import main
-from brittle.explorer import Subject, Walk, application
-from brittle.settings import Data, Subspace
+from brittle.data import Data, Subspace
+from brittle.explorer import ExplorerSubject, NetworkWalk, application
 from tests.explorer.client import PORT, TOKEN, ask
 from tests.explorer.test_plane import close
 
@@ -26,7 +26,7 @@ def subject():
 
 @pytest.fixture(scope="module")
 def app(subject):
-    return application(Subject(Walk(*subject, "net.npz", "network, data = given")), TOKEN, PORT)
+    return application(ExplorerSubject(NetworkWalk(*subject, "net.npz", "network, data = given")), TOKEN, PORT)
 
 
 def unpacked(packed):
@@ -49,7 +49,7 @@ def test_an_example_has_the_numbers_of_the_command_line(app, subject, tmp_path, 
     monkeypatch.chdir(tmp_path)
     network, data = subject
     bt.networks.save_network(network, "net.npz")
-    bt.settings.save_data(data, "data.npz")
+    bt.data.save_data(data, "data.npz")
     found = ask(app, "example", {"row": 0}).json
     arguments = ["certify", "net.npz", "--data", "data.npz", "--method", "exact", "--seconds", "4", "--nodes", "200"]
     assert main([*arguments, "--examples", "1", "--json", "out.json"]) == 0
@@ -124,10 +124,10 @@ def test_there_is_no_other_example_and_no_other_way(app, body):
 
 def test_classes_and_pictures():
     rng = torch.Generator().manual_seed(1)
-    network = bt.networks.PyTorch().draw_deep(12, (6, 5), rng, outputs=3)
+    network = bt.networks.TorchLinearInit().draw_deep(12, (6, 5), rng, outputs=3)
     X = torch.randn(9, 12, generator=rng, dtype=torch.float64)
     data = Data(X.view(9, 1, 3, 4), network.predict(X))
-    app = application(Subject(Walk(network, data, "deep")), TOKEN, PORT)
+    app = application(ExplorerSubject(NetworkWalk(network, data, "deep")), TOKEN, PORT)
     about = ask(app, "examples").json
     assert about["image"] == [1, 3, 4]
     assert about["directions"] == ["falling"]

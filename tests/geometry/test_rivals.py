@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brittle.common.errors import InputError
-from brittle.geometry import nearest_rivals, rivals
+from brittle.geometry import nearest_rivals, vectors
 
 
 @given(st.integers(0, 2**31), st.integers(2, 30), st.integers(1, 5), st.sampled_from([1, 7, 2**20]))
@@ -15,7 +15,7 @@ def test_it_is_the_nearest_of_all(seed, count, dim, at_once):
     X, y = torch.randn(count, dim, generator=rng).double(), torch.randint(3, (count,), generator=rng)
     y[0], y[1] = 0, 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rivals, "AT_ONCE", at_once)
+        patch.setattr(vectors, "AT_ONCE", at_once)
         distances, index = nearest_rivals(X, y)
     for i in range(count):
         others = [float((X[i] - X[j]).norm()) for j in range(count) if y[j] != y[i]]

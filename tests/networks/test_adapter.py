@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from brittle.attacks import PGD, GradientStep, MinimumNorm, Ray
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, Deep, Folded, PyTorch, TwoLayer, as_network
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.networks import Adapter, Deep, Folded, TorchLinearInit, TwoLayer, as_network
 
 
 class Custom(nn.Module):
@@ -53,8 +53,11 @@ EXACT = {
     "method": (Custom("method"), TwoLayer),
     "linear model": (nn.Linear(6, 1), TwoLayer),
     "linear classes": (nn.Linear(6, 3), Deep),
-    "trainable two-layer": (PyTorch().draw(6, 5, torch.Generator().manual_seed(0)).module(), TwoLayer),
-    "trainable deep": (PyTorch().draw_deep(6, [5, 4], torch.Generator().manual_seed(0), outputs=3).module(), Deep),
+    "trainable two-layer": (TorchLinearInit().draw(6, 5, torch.Generator().manual_seed(0)).module(), TwoLayer),
+    "trainable deep": (
+        TorchLinearInit().draw_deep(6, [5, 4], torch.Generator().manual_seed(0), outputs=3).module(),
+        Deep,
+    ),
     **{form: (Custom(form), Folded) for form in ("residual", "relu on top", "linear", "shared input")},
     "scaled": (Custom("scaled"), TwoLayer),
     "normalised": (nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 1)), TwoLayer),
@@ -99,7 +102,7 @@ def test_what_a_hook_does_is_seen():
 
 
 def test_networks_pass_through(rng):
-    network = PyTorch().draw(3, 4, rng)
+    network = TorchLinearInit().draw(3, 4, rng)
     assert as_network(network) is network
     with pytest.raises(InputError, match="list is no network"):
         as_network([1])

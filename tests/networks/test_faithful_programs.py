@@ -9,8 +9,8 @@ from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks import load_network
-from brittle.networks.endings import without_ending
-from brittle.networks.graph import Builder, Value
+from brittle.networks.graph import Builder, GraphValue
+from brittle.networks.output_layers import without_ending
 from tests.networks.test_programs import save_exported, save_script
 
 
@@ -211,7 +211,7 @@ def test_constants_of_short_floats_are_not_computed_in_longer_ones(form, tmp_pat
 def test_one_of_the_probabilities_over_all_numbers_is_no_logit():
     """The sign of a logit is not whether its probability is more than that of the others."""
     builder = Builder("net", "x", {})
-    probabilities = builder.add("softmax_rows", Value("x"))
+    probabilities = builder.add("softmax_rows", GraphValue("x"))
     assert without_ending(builder.finished(probabilities.name))[1] == "Softmax"
     one = builder.add("slice", probabilities, 1, 1, 2)
     assert without_ending(builder.finished(one.name))[1] == ""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from brittle.common.errors import InputError
-from brittle.common.tensors import write_safetensors
+from brittle.common.torch_files import write_safetensors
 from brittle.networks import Adapter, Deep, Folded, TwoLayer, load_network, save_network
 from tests.networks.test_programs import _rewritten, save_exported, save_script
 

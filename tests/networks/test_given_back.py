@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from torch import nn
 
 from brittle.common.errors import InputError
+from brittle.data import Data
 from brittle.networks import (
     Adapter,
     Deep,
@@ -21,11 +22,10 @@ from brittle.networks import (
     save_network,
 )
 from brittle.networks.affine import Convolution, Dense
-from brittle.networks.given_back import Form, require_form
+from brittle.networks.given_back import StateDictForm, require_form
 from brittle.networks.sparse import Sparse
 from brittle.networks.store import require_format
-from brittle.settings import Data
-from brittle.training import Descent, Steps
+from brittle.training import GradientDescent, Steps
 
 
 class Net(nn.Module):
@@ -90,7 +90,9 @@ def test_the_module_takes_what_comes_back(name, suffix, tmp_path):
     assert isinstance(network, kind)
     form = require_form(path, network, out)
     X = torch.randn(12, 4, generator=torch.Generator().manual_seed(1)).double()
-    trained = Descent(until=Steps(3), rate=0.1, biases=False).train(network, Data(X, torch.arange(12) % 3)).network
+    trained = (
+        GradientDescent(until=Steps(3), rate=0.1, biases=False).train(network, Data(X, torch.arange(12) % 3)).network
+    )
     form.write(trained, out)
     fresh = make()
     state = torch.load(out) if suffix == ".pt" else safetensors.torch.load_file(out)
@@ -107,7 +109,7 @@ def test_a_state_without_an_architecture_keeps_its_names(tmp_path):
     torch.save(module.state_dict(), tmp_path / "net.pt")
     network = load_network(tmp_path / "net.pt", activation="relu")
     assert isinstance(network, TwoLayer)
-    Form.of(tmp_path / "net.pt", network).write(network.scaled(2.0), tmp_path / "out.pt")
+    StateDictForm.of(tmp_path / "net.pt", network).write(network.scaled(2.0), tmp_path / "out.pt")
     module.load_state_dict(torch.load(tmp_path / "out.pt"), strict=True)
     assert module[0].weight.dtype == torch.float16
 
@@ -129,7 +131,7 @@ def test_what_was_folded_for_good_is_refused_with_the_way_out(tmp_path):
 def test_another_width_and_a_new_bias_are_refused(tmp_path):
     saved(Net, tmp_path / "net.pt")
     network = read_network(tmp_path / "net.pt", Net())[0]
-    form = Form.of(tmp_path / "net.pt", network)
+    form = StateDictForm.of(tmp_path / "net.pt", network)
     first, middle, last = network.layers
     twice = Dense(first.weight.repeat(2, 1), first.bias.repeat(2))
     wider = Deep((twice, Dense(middle.weight.repeat(1, 2), middle.bias), last))
@@ -144,9 +146,9 @@ def test_files_of_brittle_and_programs_have_no_form_of_their_own(tmp_path):
     saved(Net, tmp_path / "net.pt")
     network = read_network(tmp_path / "net.pt", Net())[0]
     save_network(network, tmp_path / "own.pt")
-    assert Form.of(tmp_path / "own.pt", network) is None
+    assert StateDictForm.of(tmp_path / "own.pt", network) is None
     save_network(network, tmp_path / "net.onnx")
-    assert Form.of(tmp_path / "net.onnx", network) is None
+    assert StateDictForm.of(tmp_path / "net.onnx", network) is None
 
 
 def drawn(*shape):

@@ -9,8 +9,8 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from brittle.common.errors import InputError
+from brittle.data import load_data
 from brittle.networks import Folded, TwoLayer, load_network
-from brittle.settings import load_data
 
 EYE = np.eye(2, dtype=np.float32)
 

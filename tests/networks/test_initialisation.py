@@ -8,7 +8,7 @@ from scipy import stats
 from torch import nn
 
 from brittle.common.errors import InputError
-from brittle.networks import Kaiming, Lazy, PyTorch
+from brittle.networks import Kaiming, LazyInit, TorchLinearInit
 from tests.cases import INITIALISATIONS
 
 DIM, WIDTH = 40, 3000
@@ -58,21 +58,21 @@ def test_the_scale_divides_what_it_says():
     def draw(part):
         return part.draw(5, 6, torch.Generator().manual_seed(0))
 
-    plain, all_of_it = draw(PyTorch()), draw(PyTorch(scale=3))
+    plain, all_of_it = draw(TorchLinearInit()), draw(TorchLinearInit(scale=3))
     assert torch.allclose(all_of_it.W * 3, plain.W)
     assert torch.allclose(all_of_it.b * 3, plain.b)
     assert torch.allclose(all_of_it.v * 3, plain.v)
-    weights = draw(PyTorch(scale=3, scale_biases=False, first_layer_only=True))
+    weights = draw(TorchLinearInit(scale=3, scale_biases=False, first_layer_only=True))
     assert torch.allclose(weights.W * 3, plain.W)
     assert torch.equal(weights.b, plain.b)
     assert torch.equal(weights.v, plain.v)
-    assert not draw(PyTorch(biases=False)).b.any()
+    assert not draw(TorchLinearInit(biases=False)).b.any()
     assert torch.equal(draw(Kaiming(scale=2)).v, draw(Kaiming()).v)
-    assert torch.allclose(draw(Kaiming(beta=0.1)).W, 0.1 * draw(Lazy()).W)
+    assert torch.allclose(draw(Kaiming(beta=0.1)).W, 0.1 * draw(LazyInit()).W)
 
 
 def test_deep_networks_are_drawn_as_nn_linear_draws_them(rng):
-    network = PyTorch().draw_deep(30, [400, 300], rng, outputs=2)
+    network = TorchLinearInit().draw_deep(30, [400, 300], rng, outputs=2)
     assert network.shape == (30, 400, 300, 2)
     assert torch.equal(network.start.weights[1], network.weights[1])
     for W, b in zip(network.weights, network.biases, strict=True):
@@ -87,8 +87,8 @@ def test_the_scale_of_deep_networks():
     def draw(part):
         return part.draw_deep(5, [6, 7], torch.Generator().manual_seed(0))
 
-    plain, first = draw(PyTorch()), draw(PyTorch(scale=4, first_layer_only=True, scale_biases=False))
-    everywhere, unbiased = draw(PyTorch(scale=4)), draw(PyTorch(biases=False))
+    plain, first = draw(TorchLinearInit()), draw(TorchLinearInit(scale=4, first_layer_only=True, scale_biases=False))
+    everywhere, unbiased = draw(TorchLinearInit(scale=4)), draw(TorchLinearInit(biases=False))
     for layer in range(3):
         divisor = 4 if layer == 0 else 1
         assert torch.allclose(first.weights[layer] * divisor, plain.weights[layer])
@@ -101,15 +101,15 @@ def test_the_scale_of_deep_networks():
 @pytest.mark.parametrize(
     ("attempt", "words"),
     [
-        (lambda rng: PyTorch(scale=0), "scale is 0"),
+        (lambda rng: TorchLinearInit(scale=0), "scale is 0"),
         (lambda rng: Kaiming(beta=-1.0), "beta is -1.0"),
-        (lambda rng: Lazy().draw(0, 3, rng), "dim is 0"),
-        (lambda rng: Lazy().draw(3, 2.5, rng), "width is 2.5"),
-        (lambda rng: Lazy().draw(3, 2, rng, ambient=2), "ambient dimension is 2"),
-        (lambda rng: PyTorch().draw_deep(3, [], rng), "widths is empty"),
-        (lambda rng: PyTorch().draw_deep(3, [4, 0], rng), "width is 0"),
-        (lambda rng: PyTorch().draw_deep(3, [4], rng, outputs=0), "outputs is 0"),
-        (lambda rng: PyTorch().draw_deep(3, [4], rng, ambient=2), "ambient dimension is 2"),
+        (lambda rng: LazyInit().draw(0, 3, rng), "dim is 0"),
+        (lambda rng: LazyInit().draw(3, 2.5, rng), "width is 2.5"),
+        (lambda rng: LazyInit().draw(3, 2, rng, ambient=2), "ambient dimension is 2"),
+        (lambda rng: TorchLinearInit().draw_deep(3, [], rng), "widths is empty"),
+        (lambda rng: TorchLinearInit().draw_deep(3, [4, 0], rng), "width is 0"),
+        (lambda rng: TorchLinearInit().draw_deep(3, [4], rng, outputs=0), "outputs is 0"),
+        (lambda rng: TorchLinearInit().draw_deep(3, [4], rng, ambient=2), "ambient dimension is 2"),
     ],
 )
 def test_bad_parameters_are_named(attempt, words, rng):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from brittle.common.errors import InputError
-from brittle.networks import Deep, NearestNeighbour, PyTorch, TwoLayer, base
+from brittle.networks import Deep, NearestNeighbour, TorchLinearInit, TwoLayer, base
 from tests.cases import NETWORKS
 
 networks = pytest.mark.parametrize("network", [network for _, network in NETWORKS], ids=[name for name, _ in NETWORKS])
@@ -221,7 +221,7 @@ def test_two_layer_arrays_that_do_not_fit_are_refused(arrays, words):
 
 
 def test_the_start_has_the_type_of_the_network(rng):
-    for network in (PyTorch().draw(3, 4, rng), PyTorch().draw_deep(3, [4], rng)):
+    for network in (TorchLinearInit().draw(3, 4, rng), TorchLinearInit().draw_deep(3, [4], rng)):
         assert network.to(torch.float32).start.dtype == torch.float32
         module = network.module().float()
         assert network.loaded(module).start.dtype == torch.float32

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch.nn import functional
 
+from brittle.data import Data
 from brittle.networks import Adapter, Convolution, Deep, Folded, Layered, TwoLayer, circuit, recognise, terms
-from brittle.settings import Data
-from brittle.training import Descent, Steps
+from brittle.training import GradientDescent, Steps
 
 DOUBLE = torch.float64
 
@@ -392,7 +392,7 @@ def test_a_regime_trains_it_and_gives_it_back(rng):
     module = drawn(*pictures(nn.BatchNorm2d(2), nn.ReLU(), nn.MaxPool2d(2))).double()
     network, _ = recognise(module, (1, 6, 6))
     data = Data(torch.randn(12, 36, generator=rng, dtype=DOUBLE), torch.arange(12) % 3)
-    training = Descent(until=Steps(30), rate=0.1).train(network, data)
+    training = GradientDescent(until=Steps(30), rate=0.1).train(network, data)
     assert isinstance(training.network, Folded)
     assert training.accuracy > network.accuracy(data.X, data.y)
     assert training.accuracy == training.network.accuracy(data.X, data.y)

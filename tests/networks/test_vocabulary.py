@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError
-from brittle.networks.graph import Builder, Graph, Interpreter, Value
+from brittle.networks.graph import Builder, Graph, GraphValue, Interpreter
 from brittle.networks.lowering import LOWERED
 from brittle.networks.operations import ALIASES, BENEATH, OPERATIONS, SIGNATURES, Unread
 from brittle.networks.rebuild import measured
@@ -102,10 +102,10 @@ def outcome(name: str, schema: Any, given: dict[str, Any]) -> tuple[str, Any]:
         if not isinstance(value, Tensor):
             return value
         if value is inputs[0]:
-            return Value("x")
+            return GraphValue("x")
         builder.constants[key := f"c{len(builder.constants)}"] = value
         builder.constant(key)
-        return Value(key)
+        return GraphValue(key)
 
     try:
         values, options = split(schema, given)
@@ -176,7 +176,7 @@ def test_every_argument_is_read_as_pytorch_does_or_refused(name):
 @pytest.mark.parametrize("name", sorted(OPERATIONS.keys() | ALIASES.keys() | BENEATH.keys()))
 def test_an_argument_that_no_schema_has_is_refused(name):
     builder = Builder("call", "x", {"c": w6}, beneath=True)
-    values = [Value("x") if isinstance(value, Tensor) else value for value in CALLS.get(name, (R,))]
+    values = [GraphValue("x") if isinstance(value, Tensor) else value for value in CALLS.get(name, (R,))]
     with pytest.raises(InputError, match="other arguments here"):
         builder.add(name, *values, nonsense=1)
 

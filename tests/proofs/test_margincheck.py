@@ -10,19 +10,18 @@ import pytest
 
 from benchmarks.forged_margins import BREAKS, HELPS, Genuine, accepted, below, broken, copied, genuine, lie
 from brittle.cli import main
-from brittle.margin import check_margin, gap, largest
-from brittle.margin.any_width.largest import MOST
-from brittle.margin.any_width.writing import _feasible
+from brittle.data import Orthogonal, save_data
+from brittle.kkt import check_margin, gap, largest
+from brittle.kkt.any_width.largest import MOST, _feasible
 from brittle.networks import orthogonal_kkt
-from brittle.settings import Orthogonal, save_data
 from margincheck.cover import covered
 from margincheck.leaf import feasible
 from margincheck.proof import read_data
 from proofcheck.balls import Refused
 from proofcheck.proof import digest
-from tests.margin.gains import featured, largest_gain
-from tests.margin.invented import arbitrary, by_hand
-from tests.margin.reference import gaussian
+from tests.kkt.gains import featured, largest_gain
+from tests.kkt.invented import arbitrary, by_hand
+from tests.kkt.reference import gaussian
 
 HUGE = 2**33
 

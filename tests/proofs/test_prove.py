@@ -9,9 +9,9 @@ import torch
 from benchmarks.forged import run
 from brittle.certificates import Exact
 from brittle.cli import main
+from brittle.data import save_data
 from brittle.networks import save_network
 from brittle.proving import prove, write_beside
-from brittle.settings import save_data
 from brittle.truth import chosen
 from proofcheck.__main__ import main as proofcheck
 

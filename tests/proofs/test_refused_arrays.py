@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from benchmarks.forged_margins import Genuine, accepted
-from brittle.margin.any_width.writing import _feasible
-from brittle.settings import save_data
+from brittle.data import save_data
+from brittle.kkt.any_width.largest import _feasible
 from margincheck.proof import RANGE, read_data, read_proof
 from proofcheck.balls import Refused
 from proofcheck.proof import digest
-from tests.margin.invented import by_hand
+from tests.kkt.invented import by_hand
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import torch
 
 import brittle as bt
 from brittle.auditing import Audit
+from brittle.data import Data, Digits
 from brittle.networks import Network
-from brittle.settings import Data, Digits
 
 REMEDIES = ("remove-off-subspace", "robust-construction")
 
@@ -19,7 +19,7 @@ def audited_digits() -> tuple[Audit, Network, Data]:
     """Forty examples of two classes, two remedies; one of the labels is turned round, so that its radius is 0."""
     rng = torch.Generator().manual_seed(0)
     digits = Digits(classes=(3, 8)).sample(40, rng)
-    start = bt.networks.PyTorch().draw(64, 12, rng)
+    start = bt.networks.TorchLinearInit().draw(64, 12, rng)
     training = bt.training.Flow(until=bt.training.LogLoss(-2.0), loss=bt.training.Logistic()).train(start, digits)
     y = digits.y.clone()
     y[5] = -y[5]

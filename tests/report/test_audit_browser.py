@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from brittle.auditing.change import changed
-from brittle.auditing.curve import Curve, CurvePoint
+from brittle.auditing.curve import CurvePoint, TradeoffCurve
 from brittle.report.audit_page import write_audit_page
-from brittle.report.environment import source
-from brittle.report.numbers import number, share
+from brittle.report.svg import number, share, source
 from tests.report.browser import chromium, page
 from tests.report.pages import audited_digits, loosened
 
@@ -347,7 +346,9 @@ def test_a_point_of_the_curve_can_be_chosen(audited, opened, tmp_path):
         *(CurvePoint("way", k, 1 - k / 20, 0.8 + 2 * k, 0.5) for k in (0.25, 0.5)),
     ]
     found = audited[0]
-    curved = replace(found.remedies[0], curve=Curve(20, 0.25, (*points, CurvePoint("after", 0.25, 0.99, 1.1, 0.6))))
+    curved = replace(
+        found.remedies[0], curve=TradeoffCurve(20, 0.25, (*points, CurvePoint("after", 0.25, 0.99, 1.1, 0.6)))
+    )
     write_audit_page(
         replace(found, remedies=(curved, found.remedies[1])), *audited[1:], tmp_path / "curve.html", "A curve"
     )

@@ -11,14 +11,12 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing import Curve, CurvePoint
+from brittle.auditing import CurvePoint, TradeoffCurve
 from brittle.report.audit_charts import miss, nearest_miss, slack_bar
 from brittle.report.audit_page import audit_page
-from brittle.report.numbers import number, share, times
-from brittle.report.origin import Origin
 from brittle.report.remedy_chart import wilson
-from brittle.report.svg import Axis, density, tag, ticks
-from brittle.report.words import Words, passed
+from brittle.report.svg import Axis, density, number, share, tag, ticks, times
+from brittle.report.words import Origin, ReportWords, passed
 from brittle.theorems.comparison import at_least, at_most
 from tests.report.pages import audited_digits, content_of
 
@@ -146,12 +144,12 @@ def test_the_headline_says_what_is_known(audited):
     found = audited[0]
     weak = found.vulnerability
     none = replace(found, vulnerability=replace(weak, free=replace(weak.free, median=math.inf)))
-    assert Words(none).headline.startswith("No change was found")
-    assert Words(replace(found, limit=None)).headline.startswith("Changing a training example by ")
+    assert ReportWords(none).headline.startswith("No change was found")
+    assert ReportWords(replace(found, limit=None)).headline.startswith("Changing a training example by ")
     nearly = replace(found, limit=replace(found.limit, share=0.9))
-    assert Words(nearly).headline.endswith("little is left to gain.")
+    assert ReportWords(nearly).headline.endswith("little is left to gain.")
     attacked = replace(found, vulnerability=replace(weak, certified=None))
-    assert "nothing is proved" in Words(attacked).how_far
+    assert "nothing is proved" in ReportWords(attacked).how_far
 
 
 def test_of_a_network_that_is_wrong_the_page_says_so(audited):
@@ -165,7 +163,7 @@ def test_of_a_network_that_is_wrong_the_page_says_so(audited):
         limit=replace(found.limit, share=0.0, proved_share=0.0),
         remedies=tuple(replace(each, radius_before=0.0, accuracy_before=0.0) for each in found.remedies),
     )
-    words = Words(wrong)
+    words = ReportWords(wrong)
     assert (
         words.headline
         == "This network is wrong on all 40 training examples: it has to be right before it can be robust."
@@ -175,7 +173,7 @@ def test_of_a_network_that_is_wrong_the_page_says_so(audited):
     some = replace(
         wrong, vulnerability=replace(weak, available=50, free=replace(wrong.vulnerability.free, norms=weak.free.norms))
     )
-    assert "wrong on 1 of 40 audited training examples" in Words(some).headline
+    assert "wrong on 1 of 40 audited training examples" in ReportWords(some).headline
     text = audit_page(wrong, network, data, "An audit")
     assert "there is nothing to flip" in text
     assert "10⁻¹³" not in text
@@ -188,7 +186,7 @@ def test_of_a_network_that_is_wrong_on_most_examples_the_remedies_have_no_factor
     weak = found.vulnerability
     free = replace(weak.free, norms=torch.zeros_like(weak.free.norms), median=0.0, interval=(0.0, 0.0))
     roles = (("before", None, 0.0), ("way", 0.5, 0.2), ("after", 1.0, 0.4))
-    course = Curve(20, 0.5, tuple(CurvePoint(role, kappa, 0.9, radius, 0.0) for role, kappa, radius in roles))
+    course = TradeoffCurve(20, 0.5, tuple(CurvePoint(role, kappa, 0.9, radius, 0.0) for role, kappa, radius in roles))
     first, *others = (replace(each, radius_before=0.0) for each in found.remedies)
     remedies = (replace(first, curve=course), *others)
     wrong = replace(found, vulnerability=replace(weak, free=free), remedies=remedies)
@@ -212,7 +210,7 @@ def test_a_cause_that_passes_the_line_unnamed_says_why(audited):
 def test_a_change_too_small_for_a_share_is_said_by_its_length(audited):
     found = audited[0]
     tiny = replace(found, vulnerability=replace(found.vulnerability, norm_of_examples=1e9))
-    assert f"by {number(found.vulnerability.free.median, 3)} fools it" in Words(tiny).headline
+    assert f"by {number(found.vulnerability.free.median, 3)} fools it" in ReportWords(tiny).headline
 
 
 def test_classes_are_listed_by_number(audited):

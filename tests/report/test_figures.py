@@ -7,11 +7,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from brittle.experiments.base import Claim, FigureResult
-from brittle.experiments.picture import Boundary, Chart, Curve, Heat, Histogram, Picture, Surface
-from brittle.report.boundary import zero_surface
-from brittle.report.figure_page import contents, page, reproduction
-from brittle.report.figures import draw, table
-from brittle.report.style import save
+from brittle.experiments.picture import BoundaryPicture, Chart, Heat, Histogram, Picture, PlotCurve, Surface
+from brittle.report.figures import contents, draw, page, reproduction, table
+from brittle.report.style import save, zero_surface
 
 GRID = list(np.linspace(-1.5, 1.5, 13))
 CIRCLE = [[x * x + y * y - 1 for x in GRID] for y in GRID]
@@ -19,9 +17,14 @@ BALL = [[[x * x + y * y + z * z - 1 for z in GRID] for y in GRID] for x in GRID]
 EXAMPLES, LABELS = [[0.0, 0.0], [1.4, 0.0]], [-1.0, 1.0]
 PANELS = [
     Chart(
-        "curves", "x", "y", [Curve("a", [1, 2], [1.0, None], [0.1, None]), Curve("", [1, 2], [2, 3], style="dashed")]
+        "curves",
+        "x",
+        "y",
+        [PlotCurve("a", [1, 2], [1.0, None], [0.1, None]), PlotCurve("", [1, 2], [2, 3], style="dashed")],
     ),
-    Chart("logarithms", "x", "y", [Curve("b", [1, 10], [1, 100], style="dotted", colour=6)], "log", "log", (0.5, 200)),
+    Chart(
+        "logarithms", "x", "y", [PlotCurve("b", [1, 10], [1, 100], style="dotted", colour=6)], "log", "log", (0.5, 200)
+    ),
     Heat(
         "heat",
         "x",
@@ -32,11 +35,11 @@ PANELS = [
         "share",
         0,
         1,
-        [Curve("c", [1, 4], [1, 3])],
+        [PlotCurve("c", [1, 4], [1, 3])],
         "log",
     ),
     Histogram("histogram", "x", {"one": [1.0, 2.0, 2.0], "two": [1.5]}, bins=5, marks={"mean": 1.6}),
-    Boundary("plane", GRID, GRID, CIRCLE, EXAMPLES, LABELS),
+    BoundaryPicture("plane", GRID, GRID, CIRCLE, EXAMPLES, LABELS),
     Surface("space", GRID, GRID, GRID, BALL, [[*each, 0.0] for each in EXAMPLES], LABELS),
 ]
 
@@ -74,7 +77,7 @@ def test_panels_go_in_rows():
 
 
 def test_curves_leave_gaps_and_share_colours():
-    curves = [Curve("a", [1, 2, 3], [1, None, 3], colour=2), Curve("b", [1, 2], [1, 2], colour=2)]
+    curves = [PlotCurve("a", [1, 2, 3], [1, None, 3], colour=2), PlotCurve("b", [1, 2], [1, 2], colour=2)]
     axes = draw(Picture([Chart("", "x", "y", curves)])).axes[0]
     lines = axes.get_lines()
     assert np.isnan(lines[0].get_ydata()[1])

@@ -13,7 +13,7 @@ from brittle.report.plot.rays import envelope
 
 W = torch.tensor([[1.0, 0.0], [-1.0, 0.0]]).double()
 LINE = bt.networks.TwoLayer(W, torch.zeros(2).double(), torch.tensor([1.0, -1.0]).double())  # N(x) = x_1
-TWO = bt.settings.Data([[-2.0, 0.0], [1.0, 3.0]], [-1, 1])
+TWO = bt.data.Data([[-2.0, 0.0], [1.0, 3.0]], [-1, 1])
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_what_is_not_asked_for_is_not_measured():
 
 
 def test_several_classes_are_drawn_by_what_is_predicted(module):
-    data = bt.settings.Data(torch.eye(2).repeat(2, 1), [0, 1, 2, 0])
+    data = bt.data.Data(torch.eye(2).repeat(2, 1), [0, 1, 2, 0])
     shown = bt.plot.Plane.of(module, data, grid=7)
     place = torch.tensor([[shown.x[2], shown.y[5]]])
     assert shown.values[5, 2] == module(place).argmax()
@@ -70,8 +70,8 @@ def test_lines_are_cut_at_the_box():
 
 
 def test_the_ray_has_every_kink_and_is_linear_between_them(rng):
-    network = bt.networks.PyTorch().draw_deep(5, (12, 9), rng)
-    data = bt.settings.Sphere(5).sample(3, rng)
+    network = bt.networks.TorchLinearInit().draw_deep(5, (12, 9), rng)
+    data = bt.data.Sphere(5).sample(3, rng)
     direction = torch.randn(5, generator=rng, dtype=torch.float64)
     along = bt.plot.Along.of(network, data, 1, direction=direction, limit=8.0)
     assert along.exact
@@ -85,7 +85,7 @@ def test_the_ray_has_every_kink_and_is_linear_between_them(rng):
 
 
 def test_the_ray_of_three_classes_bends_where_the_rival_changes(module):
-    data = bt.settings.Data(torch.eye(2), [0, 1])
+    data = bt.data.Data(torch.eye(2), [0, 1])
     along = bt.plot.Along.of(module, data, 0, direction=[1.0, -2.0], limit=6.0)
     fine = torch.linspace(0, 6, 2001, dtype=torch.float64)
     network = bt.networks.as_network(module)
@@ -133,9 +133,9 @@ def test_a_slice_of_one_class_has_no_rival():
 
 
 def test_neurons_are_weights_times_outputs_before_and_after(rng):
-    data = bt.settings.Sphere(6).sample(8, rng)
-    start = bt.networks.PyTorch().draw(6, 10, rng)
-    trained = bt.training.Descent(until=bt.training.Steps(20)).train(start, data).network
+    data = bt.data.Sphere(6).sample(8, rng)
+    start = bt.networks.TorchLinearInit().draw(6, 10, rng)
+    trained = bt.training.GradientDescent(until=bt.training.Steps(20)).train(start, data).network
     moved = bt.plot.Movement.of(trained, data)
     assert torch.allclose(moved.before, (start.W * start.v.abs()[:, None]).double() @ moved.axes)
     assert torch.allclose(moved.axes.T @ moved.axes, torch.eye(2).double())
@@ -144,12 +144,12 @@ def test_neurons_are_weights_times_outputs_before_and_after(rng):
     with pytest.raises(InputError, match="give start"):
         bt.plot.neurons(LINE, TWO)
     with pytest.raises(InputError, match="the same"):
-        bt.plot.neurons(trained, data, bt.networks.PyTorch().draw(6, 3, rng))
+        bt.plot.neurons(trained, data, bt.networks.TorchLinearInit().draw(6, 3, rng))
 
 
 def test_bad_input_is_one_clear_line(rng):
-    wide = bt.settings.Sphere(5).sample(4, rng)
-    network = bt.networks.PyTorch().draw(5, 4, rng)
+    wide = bt.data.Sphere(5).sample(4, rng)
+    network = bt.networks.TorchLinearInit().draw(5, 4, rng)
     with pytest.raises(InputError, match="5 features; a plane takes 2"):
         bt.plot.plane(network, wide)
     with pytest.raises(InputError, match="5 features; space takes 3"):
@@ -165,7 +165,7 @@ def test_bad_input_is_one_clear_line(rng):
 
 
 def test_the_curve_is_the_share_that_flips():
-    data = bt.settings.Orthogonal(6).sample(6)
+    data = bt.data.Orthogonal(6).sample(6)
     found = bt.attacks.Universal().run(bt.networks.orthogonal_kkt(data.X, data.y).network, data)
     (line, smallest) = bt.plot.curve({"kkt": found}).axes[0].lines
     sizes, shares = line.get_data()

@@ -7,16 +7,16 @@ import torch
 
 import brittle as bt
 from brittle.auditing.change import changed
-from brittle.networks import PyTorch
-from brittle.report.numbers import number, share
-from brittle.report.summary import summary, write_summary
-from brittle.settings import Data, Sphere
+from brittle.data import Data, Sphere
+from brittle.networks import TorchLinearInit
+from brittle.report.svg import number, share
+from brittle.report.words import summary, write_summary
 
 
 @pytest.fixture(scope="module")
 def found():
     rng = torch.Generator().manual_seed(0)
-    network, points = PyTorch().draw(6, 10, rng), Sphere(6).sample(8, rng)
+    network, points = TorchLinearInit().draw(6, 10, rng), Sphere(6).sample(8, rng)
     return bt.audit(network, Data(points.X, network.predict(points.X)), examples=8, budget=3.0, remedies="none")
 
 

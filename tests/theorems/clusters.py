@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
+from brittle.data import Clusters, Data
 from brittle.networks import TwoLayer
-from brittle.settings import Clusters, Data
 from brittle.theorems import Instance
-from brittle.theorems.frei2023.instances import cluster_data
-from brittle.theorems.solved import kkt_network
+from brittle.theorems.frei2023.groups import cluster_data
+from brittle.theorems.helpers import kkt_network
 
 NOISE = 1 / math.sqrt(570)
 

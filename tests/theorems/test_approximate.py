@@ -6,15 +6,20 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brittle.margin import residual
+from brittle.kkt import residual
 from brittle.networks import TwoLayer
-from brittle.theorems import Instance, Outcome, check_default, check_instance
-from brittle.theorems.frei2023 import approximate as frei
+from brittle.theorems import CheckOutcome, Instance, check_default, check_instance
+from brittle.theorems.frei2023 import statements
 from brittle.theorems.frei2023.groups import ClusterGroups
 from brittle.theorems.kkt_proof import Approximation
-from brittle.theorems.vardi2022 import approximate as vardi
-from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
-from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, orthogonal_instance, robust_network
+from brittle.theorems.vardi2022 import universal
+from brittle.theorems.vardi2022.groups import (
+    ExampleConstants,
+    ExampleGroups,
+    almost_orthogonal_instance,
+    orthogonal_instance,
+    robust_network,
+)
 from tests.theorems.clusters import known
 
 EXACT = Approximation(0.0, 0.0, 0.0, norm=1.0, outer=1.0, total=1.0, reach=1.0)
@@ -33,18 +38,20 @@ def examples() -> Instance:
     return almost_orthogonal_instance(60, 8, 1.0, torch.Generator().manual_seed(0), balance=0.25)
 
 
-@pytest.mark.parametrize("theorem", [vardi.NearlyUniversal(), frei.NearlyNotRobust()], ids=lambda theorem: theorem.id)
+@pytest.mark.parametrize(
+    "theorem", [universal.NearlyUniversal(), statements.NearlyNotRobust()], ids=lambda theorem: theorem.id
+)
 def test_a_network_trained_to_a_finite_loss_is_flipped(theorem):
     verdict = check_default(theorem, torch.Generator().manual_seed(0))
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
     assert verdict.bound[1].threshold < 0
     assert verdict.measured["ε"] > 1e-3
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 909])
 def test_the_default_is_near_enough_whatever_is_drawn(seed):
-    verdict = check_default(vardi.NearlyUniversal(), torch.Generator().manual_seed(seed))
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    verdict = check_default(universal.NearlyUniversal(), torch.Generator().manual_seed(seed))
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
     assert verdict.measured["ε"] > 1e-3
     assert verdict.hypotheses[-1].value < 0.8
 
@@ -74,22 +81,22 @@ def test_every_inequality_holds_on_examples(examples, by, seed):
         assert float(sums.sum()) >= (1 - each.misfit) * numbers.mass
     q = scaled.margins(instance.data.X, instance.data.y)
     assert float(q.max()) <= 1 + each.beyond_margin(numbers) + 1e-9
-    verdict = check_instance(vardi.NearlyUniversal(), instance, beyond=True)
+    verdict = check_instance(universal.NearlyUniversal(), instance, beyond=True)
     assert all(promise.holds for promise in (*verdict.bound, *verdict.beyond))
 
 
 @pytest.mark.parametrize("by", [0.0, 3e-3, 0.1])
 def test_every_inequality_holds_on_clusters(by):
-    verdict = check_instance(frei.NearlyNotRobust(), off(known(), by, 0), beyond=True)
+    verdict = check_instance(statements.NearlyNotRobust(), off(known(), by, 0), beyond=True)
     assert len(verdict.bound) + len(verdict.beyond) == 2
     assert all(promise.holds for promise in (*verdict.bound, *verdict.beyond))
-    assert (verdict.verdict is Outcome.CONFIRMED) == (by < 0.05)
+    assert (verdict.verdict is CheckOutcome.CONFIRMED) == (by < 0.05)
 
 
 def test_far_from_a_kkt_point_nothing_is_promised():
-    early = check_default(replace(vardi.NearlyUniversal(), until=-3.0), torch.Generator().manual_seed(0))
+    early = check_default(replace(universal.NearlyUniversal(), until=-3.0), torch.Generator().manual_seed(0))
     assert early.failed == ["cost of ε and δ"]
-    crowded = check_instance(vardi.NearlyUniversal(), orthogonal_instance(299, 102))
+    crowded = check_instance(universal.NearlyUniversal(), orthogonal_instance(299, 102))
     assert crowded.failed == ["examples"]
 
 
@@ -97,13 +104,13 @@ def test_a_robust_network_that_passed_for_a_kkt_point_would_refute_the_statement
     """z leaves it as it is: were its errors taken for zero, the promise would be broken."""
     data = orthogonal_instance(299, 100).data
     robust = Instance(data, robust_network(data))
-    assert check_instance(vardi.NearlyUniversal(), robust).failed == ["cost of ε and δ"]
-    monkeypatch.setattr(vardi, "_best", lambda instance: EXACT)
-    assert check_instance(vardi.NearlyUniversal(), robust).verdict is Outcome.VIOLATED
+    assert check_instance(universal.NearlyUniversal(), robust).failed == ["cost of ε and δ"]
+    monkeypatch.setattr(universal, "_best", lambda instance: EXACT)
+    assert check_instance(universal.NearlyUniversal(), robust).verdict is CheckOutcome.VIOLATED
 
 
 def test_the_costs_grow_with_every_error():
     groups = ClusterGroups(known().data)
     base = replace(EXACT, norm=1.5, outer=1.0, reach=24.0)
     for change in ({"stationarity": 1e-3}, {"complementarity": 1e-2}, {"kink": 1e-3}):
-        assert frei._after(replace(base, **change), groups) > frei._after(base, groups) + 1e-6
+        assert statements._after(replace(base, **change), groups) > statements._after(base, groups) + 1e-6

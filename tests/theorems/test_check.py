@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from brittle.common.errors import InputError
+from brittle.data import Clusters, Data, Sphere, Subspace
 from brittle.networks import TwoLayer
-from brittle.settings import Clusters, Data, Sphere, Subspace
 from brittle.theorems import (
     THEOREMS,
+    CheckOutcome,
     LikelyClaim,
-    Outcome,
     ScalingClaim,
     Theorem,
     check,
@@ -27,13 +27,23 @@ from brittle.theorems import (
     find,
 )
 from brittle.theorems.check import check_data, measure
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
-from brittle.theorems.instance import Facts, Instance, Told
-from brittle.theorems.intervals import clopper_pearson
+from brittle.theorems.comparison import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Promise,
+    Scaling,
+    Witness,
+    at_least,
+    at_most,
+    fitted,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.helpers import clopper_pearson
+from brittle.theorems.instance import Facts, Instance, KnownFacts
 from brittle.theorems.melamed2023 import LargeGradient
-from brittle.theorems.scaling import Scaling, fitted
 from brittle.theorems.trials import judge_trials
-from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 DATA = Data(torch.eye(2, dtype=torch.float64), torch.tensor([1.0, -1.0], dtype=torch.float64))
 
@@ -116,21 +126,21 @@ def verdict_of(theorem: Theorem):
 @pytest.mark.parametrize(
     ("theorem", "outcome"),
     [
-        (Toy(), Outcome.CONFIRMED),
-        (Toy(value=1.0), Outcome.CONFIRMED),
-        (Toy(value=1.1), Outcome.VIOLATED),
-        (Toy(value=1.1, chance=0.9), Outcome.INCONCLUSIVE),
-        (Toy(value=1.1, chance=0.9, certain=True), Outcome.VIOLATED),
-        (Toy(chance=0.0), Outcome.INCONCLUSIVE),
-        (Toy(chance=-3.0), Outcome.INCONCLUSIVE),
-        (Toy(value=math.nan), Outcome.INCONCLUSIVE),
-        (Toy(trivial=0.9), Outcome.INCONCLUSIVE),
-        (Toy(trivial=1.1), Outcome.CONFIRMED),
-        (Toy(size=11.0), Outcome.HYPOTHESES_FAIL),
-        (Toy(size=11.0, value=5.0), Outcome.HYPOTHESES_FAIL),
-        (Growth(), Outcome.SCALING_ONLY),
-        (Growth(size=11.0), Outcome.HYPOTHESES_FAIL),
-        (Flawed(value=3.0), Outcome.VIOLATED),
+        (Toy(), CheckOutcome.CONFIRMED),
+        (Toy(value=1.0), CheckOutcome.CONFIRMED),
+        (Toy(value=1.1), CheckOutcome.VIOLATED),
+        (Toy(value=1.1, chance=0.9), CheckOutcome.INCONCLUSIVE),
+        (Toy(value=1.1, chance=0.9, certain=True), CheckOutcome.VIOLATED),
+        (Toy(chance=0.0), CheckOutcome.INCONCLUSIVE),
+        (Toy(chance=-3.0), CheckOutcome.INCONCLUSIVE),
+        (Toy(value=math.nan), CheckOutcome.INCONCLUSIVE),
+        (Toy(trivial=0.9), CheckOutcome.INCONCLUSIVE),
+        (Toy(trivial=1.1), CheckOutcome.CONFIRMED),
+        (Toy(size=11.0), CheckOutcome.HYPOTHESES_FAIL),
+        (Toy(size=11.0, value=5.0), CheckOutcome.HYPOTHESES_FAIL),
+        (Growth(), CheckOutcome.SCALING_ONLY),
+        (Growth(size=11.0), CheckOutcome.HYPOTHESES_FAIL),
+        (Flawed(value=3.0), CheckOutcome.VIOLATED),
     ],
 )
 def test_every_verdict_is_reached(theorem, outcome):
@@ -172,8 +182,8 @@ class Weighed(Theorem, id="toy2024/4"):
 
 
 def test_facts_reach_the_theorem_that_asks_for_their_kind():
-    assert verdict_of(Weighed()).verdict is Outcome.CONFIRMED
-    assert check(Weighed(), DATA, facts=Weight(2.0)).verdict is Outcome.CONFIRMED
+    assert verdict_of(Weighed()).verdict is CheckOutcome.CONFIRMED
+    assert check(Weighed(), DATA, facts=Weight(2.0)).verdict is CheckOutcome.CONFIRMED
     for other in (Weight(-1.0), Facts(), None):
         assert check(Weighed(), DATA, facts=other).failed == ["weight"]
 
@@ -198,7 +208,7 @@ class Senseless(Toy):
 @pytest.mark.parametrize(("value", "says"), [(0.5, "holds nevertheless"), (5.0, "does not hold: value = 5")])
 def test_beyond_its_hypotheses_a_conclusion_is_evaluated_and_not_judged(value, says):
     verdict = check(Toy(size=11.0, value=value), DATA, beyond=True)
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert f"outside the theorem, its conclusion {says}" in verdict.advice
     assert [each.value for each in verdict.beyond] == [value]
     assert verdict.bound == ()
@@ -208,7 +218,7 @@ def test_beyond_its_hypotheses_a_conclusion_is_evaluated_and_not_judged(value, s
 
 def test_a_formula_that_makes_no_sense_beyond_its_hypotheses_says_so():
     verdict = check(Senseless(size=11.0), DATA, beyond=True)
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert "division by zero" in verdict.unmeasurable
     assert verdict.unmeasurable in verdict.advice
 
@@ -216,7 +226,7 @@ def test_a_formula_that_makes_no_sense_beyond_its_hypotheses_says_so():
 def test_a_real_theorem_with_a_doctored_bound_is_violated(monkeypatch):
     monkeypatch.setattr(LargeGradient, "bound", lambda self, instance: [promise_at_least("smallest ‖Π∇N‖", 10.0)])
     verdict = verdict_of(LargeGradient())
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert "counterexample" in verdict.advice
 
 
@@ -251,11 +261,11 @@ def test_clopper_pearson_is_the_exact_interval(failures, more):
 @pytest.mark.parametrize(
     ("counts", "promised", "outcome"),
     [
-        ((100, 100, 0), 0.1, Outcome.HYPOTHESES_FAIL),
-        ((100, 0, 5), 0.1, Outcome.CONFIRMED),
-        ((100, 0, 12), 0.1, Outcome.INCONCLUSIVE),
-        ((100, 0, 40), 0.1, Outcome.VIOLATED),
-        ((100, 0, 40), 1.2, Outcome.INCONCLUSIVE),
+        ((100, 100, 0), 0.1, CheckOutcome.HYPOTHESES_FAIL),
+        ((100, 0, 5), 0.1, CheckOutcome.CONFIRMED),
+        ((100, 0, 12), 0.1, CheckOutcome.INCONCLUSIVE),
+        ((100, 0, 40), 0.1, CheckOutcome.VIOLATED),
+        ((100, 0, 40), 1.2, CheckOutcome.INCONCLUSIVE),
     ],
 )
 def test_trials_are_judged_by_their_interval(counts, promised, outcome):
@@ -267,8 +277,10 @@ def test_trials_count_failures_and_repeat_for_a_seed():
     runs = [check_many(Coin(value=0.3, chance=0.5), 200, torch.Generator().manual_seed(5)) for _ in range(2)]
     assert runs[0].failures == runs[1].failures
     assert stats.binomtest(runs[0].failures, 200, 0.3).pvalue > 1e-3
-    assert runs[0].verdict is Outcome.CONFIRMED
-    assert check_many(Coin(value=0.3, chance=0.95), 200, torch.Generator().manual_seed(5)).verdict is Outcome.VIOLATED
+    assert runs[0].verdict is CheckOutcome.CONFIRMED
+    assert (
+        check_many(Coin(value=0.3, chance=0.95), 200, torch.Generator().manual_seed(5)).verdict is CheckOutcome.VIOLATED
+    )
 
 
 @given(st.floats(-3, 3), st.integers(0, 1000))
@@ -306,8 +318,8 @@ def test_find_helps():
 
 
 def test_check_takes_an_id():
-    assert check("wang2022/eq1", DATA).verdict is Outcome.CONFIRMED
-    assert check("wang2022/eq1-printed", DATA).verdict is Outcome.VIOLATED
+    assert check("wang2022/eq1", DATA).verdict is CheckOutcome.CONFIRMED
+    assert check("wang2022/eq1-printed", DATA).verdict is CheckOutcome.VIOLATED
 
 
 def test_solving_for_something_unknown_names_what_is_known():
@@ -363,7 +375,7 @@ class Promising(Toy):
 )
 def test_a_promise_that_cannot_be_broken_or_kept_decides_nothing(promises, says):
     verdict = check(Promising(promises=promises), DATA)
-    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert verdict.verdict is CheckOutcome.INCONCLUSIVE
     assert says in verdict.advice
 
 
@@ -393,7 +405,7 @@ def test_a_probability_outside_0_and_1_is_refused(theorem, name, value):
 )
 def test_a_default_instance_meets_its_hypotheses_at_seeds_where_it_once_did_not(identity, seed):
     verdict = check_default(find(identity), torch.Generator().manual_seed(seed))
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
 
 
 @dataclass(frozen=True)
@@ -409,20 +421,20 @@ class Moves(Facts):
 
 
 def test_told_numbers_become_the_facts_that_a_theorem_asks_for():
-    told = Told({"rate": 2.0})
+    told = KnownFacts({"rate": 2.0})
     facts = Instance(DATA, None, told).known(Rates)
     assert facts == Rates(steps=0, rate=2.0)
     assert (type(facts.steps), type(facts.rate)) == (int, float)
     assert (told.kinds, told.missing) == ({Rates}, ["steps"])
-    assert math.isnan(Told({"steps": 3.0}).of(Rates).rate)
+    assert math.isnan(KnownFacts({"steps": 3.0}).of(Rates).rate)
     with pytest.raises(InputError, match=r"the fact steps is 2.5; it must be a whole number"):
-        Told({"steps": 2.5}).of(Rates)
+        KnownFacts({"steps": 2.5}).of(Rates)
     with pytest.raises(InputError, match=r"there is no fact 'speed'; this theorem asks for steps, rate"):
-        Told({"speed": 1.0}).of(Rates)
+        KnownFacts({"speed": 1.0}).of(Rates)
 
 
 def test_facts_that_are_more_than_numbers_cannot_be_told():
-    told = Told({"steps": 3.0})
+    told = KnownFacts({"steps": 3.0})
     assert told.of(Moves) is None
     assert (told.kinds, told.missing) == (set(), [])
 

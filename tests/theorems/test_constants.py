@@ -9,20 +9,18 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.settings import AlmostOrthogonal, Clusters
+from brittle.data import AlmostOrthogonal, Clusters
 from brittle.theorems import THEOREMS, Instance, LikelyClaim, ScalingClaim
-from brittle.theorems.frei2023 import approximate as frei_approximate
-from brittle.theorems.frei2023 import properties
+from brittle.theorems.frei2023 import assumption, statements
 from brittle.theorems.frei2023.concentration import NoiseLemma
 from brittle.theorems.frei2023.examples import QuarterPower, SolvedSweeps
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
-from brittle.theorems.frei2023.instances import robust_network as cluster_network
+from brittle.theorems.frei2023.groups import robust_network as cluster_network
 from brittle.theorems.kkt_proof import Approximation, OtherPoints
-from brittle.theorems.vardi2022 import approximate as vardi_approximate
-from brittle.theorems.vardi2022.example import Lengths, TwoSweeps
-from brittle.theorems.vardi2022.groups import ExampleGroups
-from brittle.theorems.vardi2022.instances import robust_network, shares
+from brittle.theorems.vardi2022 import universal
+from brittle.theorems.vardi2022.groups import ExampleGroups, robust_network, shares
 from brittle.theorems.vardi2022.remarks import NormConstants, linear_network
+from brittle.theorems.vardi2022.universal import Lengths, TwoSweeps
 from tests.theorems.pinned import assert_pinned, least
 
 
@@ -409,7 +407,7 @@ def test_one_cluster_has_no_products_across_measured_as_0():
     data = Clusters(60, 2, 0.1).sample(12, torch.Generator().manual_seed(0))
     one = data.truth.cluster == 0
     truth = replace(data.truth, cluster=data.truth.cluster[one])
-    (across,) = properties.p4(ClusterGroups(replace(data, X=data.X[one], y=data.y[one], truth=truth)))
+    (across,) = assumption.p4(ClusterGroups(replace(data, X=data.X[one], y=data.y[one], truth=truth)))
     assert across.value == 0
 
 
@@ -507,24 +505,24 @@ def test_the_approximate_numbers_are_those_derived(kink):
     assert near.beyond_margin(examples.constants) == pytest.approx(beyond, rel=1e-10)
     u = float((vardi().data.y @ vardi().data.X).norm())
     cost = beyond + E * (3 + (eta1 + eta2) * u / REACH) + K
-    assert vardi_approximate._cost(near, examples) == pytest.approx(cost, rel=1e-10)
+    assert universal._cost(near, examples) == pytest.approx(cost, rel=1e-10)
     largest = alpha(D - Delta + 1, Share)
     across = Share * (D - Delta + 1) * largest
     kept = (1 - E - across) / (1 - Share / (1 - 2 * Share))
     before = (D + Delta + 1) * largest + across + E
     u = float((frei().data.truth.mean_labels @ MEANS).norm())
     after = before + E * (2 + (Eta1 + Eta2) * u / REACH) + K - 3 * kept
-    assert frei_approximate._after(near, clusters) == pytest.approx(after, rel=1e-10)
+    assert statements._after(near, clusters) == pytest.approx(after, rel=1e-10)
 
 
 def test_an_approximate_promise_is_the_cost_in_units_of_the_margin():
-    theorem = vardi_approximate.NearlyUniversal()
+    theorem = universal.NearlyUniversal()
     assert_pinned(theorem.bound(vardi()), [length, (theorem.cost(vardi()) - 1) * q])
     assert theorem.best(vardi()).reach == pytest.approx(sqrt(d + 1))
-    other = frei_approximate.NearlyNotRobust()
+    other = statements.NearlyNotRobust()
     assert_pinned(other.bound(frei()), [Length, other.after(frei()) * Q])
     squares = [float(x @ x) for x in (*frei().data.X, *frei().data.test.X)]
-    assert frei_approximate._best(frei()).reach == pytest.approx(sqrt(max(squares) + 1))
+    assert statements._best(frei()).reach == pytest.approx(sqrt(max(squares) + 1))
     assert (theorem.cost(vardi()), other.after(frei())) == pytest.approx(
         (list(theorem.hypotheses(vardi()))[-1].value, list(other.hypotheses(frei()))[-1].value)
     )
@@ -552,6 +550,6 @@ def test_frei2023_probabilities_are_the_papers_where_they_are_not_tiny():
 def test_an_approximate_statement_is_evaluated_at_every_positive_margin():
     small = Instance(vardi().data, vardi().two_layer.scaled(0.1))
     assert 0 < small.smallest_margin < 1
-    assert_pinned(vardi_approximate.NearlyUniversal().hypotheses(small), [*GEOMETRY, ABOVE_0, 1])
+    assert_pinned(universal.NearlyUniversal().hypotheses(small), [*GEOMETRY, ABOVE_0, 1])
     few = Instance(frei().data, frei().two_layer.scaled(0.1))
-    assert_pinned(frei_approximate.NearlyNotRobust().hypotheses(few), [*CHAIN, ABOVE_0, -math.ulp(0.0)])
+    assert_pinned(statements.NearlyNotRobust().hypotheses(few), [*CHAIN, ABOVE_0, -math.ulp(0.0)])

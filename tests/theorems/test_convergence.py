@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
-from brittle.theorems import Instance, Outcome, check_default, check_instance
-from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
+from brittle.theorems import CheckOutcome, Instance, check_default, check_instance
+from brittle.theorems.frei2023.statements import FlowOnClustersFindsKKT
 from brittle.theorems.vardi2022.convergence import FALL, RATE, SPREAD, TURN, FlowFindsKKT, Trajectory, walk
 from brittle.training import Exponential, Flow, LogLoss
 
@@ -31,14 +31,14 @@ def broken(verdict) -> set[str]:
 @pytest.mark.parametrize("theorem", [FlowFindsKKT(), FlowFindsKKT(logistic=True), FlowOnClustersFindsKKT()])
 def test_gradient_flow_is_confirmed(theorem):
     verdict = check_default(theorem, torch.Generator().manual_seed(1))
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_frozen_biases_are_refuted(seed):
     instance = started(seed)
     verdict = judged(instance, walk(replace(FLOW, biases=False), instance.two_layer, instance.data, -1e3))
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert RATE in broken(verdict)
 
 
@@ -48,7 +48,7 @@ def test_the_gradient_of_other_examples_is_refuted():
     networks = tuple(n for n in walk(FLOW, instance.two_layer, other, -1e3) if _classifies(n, instance.data))
     assert len(networks) > 8
     verdict = judged(instance, networks)
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert RATE in broken(verdict)
 
 
@@ -62,7 +62,7 @@ def test_weights_that_are_only_scaled_do_not_converge():
     network = instance.two_layer.scaled(1.2)
     verdict = judged(instance, tuple(network.scaled(10 ** (power / 8)) for power in range(14)))
     assert broken(verdict) >= {RATE}
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
 
 
 def test_the_way_back_is_refuted():
@@ -83,7 +83,7 @@ def test_a_jump_turns_further_than_its_margin_pays_for():
 
 def test_a_short_way_decides_nothing():
     verdict = check_default(FlowFindsKKT(width=400, until=-50.0), torch.Generator().manual_seed(0))
-    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert verdict.verdict is CheckOutcome.INCONCLUSIVE
     assert RATE in verdict.advice
 
 

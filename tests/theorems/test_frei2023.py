@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import beta, chi2, norm
 
 from brittle.common.errors import InputError
+from brittle.data import Clusters, Data
 from brittle.networks import TwoLayer
-from brittle.settings import Clusters, Data
-from brittle.theorems import Instance, Outcome, Theorem, check_default, check_instance, check_many
-from brittle.theorems.comparison import promise_at_most
-from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
+from brittle.theorems import CheckOutcome, Instance, Theorem, check_default, check_instance, check_many
+from brittle.theorems.comparison import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, promise_at_most
+from brittle.theorems.frei2023.assumption import PROPERTIES as CHECKS
+from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet, count_strange_sets
 from brittle.theorems.frei2023.concentration import (
     NoClusterIsLeftOut,
     NoiseIsShort,
@@ -24,17 +25,25 @@ from brittle.theorems.frei2023.concentration import (
     NoisesAreNearlyOrthogonal,
 )
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
-from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, fresh, largest_clusters
-from brittle.theorems.frei2023.instances import cluster_data, robust_network
+from brittle.theorems.frei2023.groups import (
+    ClusterConstants,
+    ClusterGroups,
+    cluster_data,
+    fresh,
+    largest_clusters,
+    robust_network,
+)
 from brittle.theorems.frei2023.lemmas import FreshOnesAreOrdinary
 from brittle.theorems.frei2023.message import Message
-from brittle.theorems.frei2023.properties import PROPERTIES as CHECKS
-from brittle.theorems.frei2023.properties import count_strange_sets
 from brittle.theorems.frei2023.remarks import NearestNeighbourIsRobust, flipping_step, neighbour_radii
-from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
-from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
-from brittle.theorems.pattern import RADIUS
-from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM
+from brittle.theorems.frei2023.statements import (
+    Generalises,
+    NotRobust,
+    RobustClusterNetworkExists,
+    judged_share,
+    largest_wrong_share,
+)
+from brittle.theorems.helpers import RADIUS
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, NOISE, few, known, solved, unbalanced
 
@@ -52,16 +61,16 @@ ON_DATA: list[Theorem] = [
 @pytest.mark.parametrize("theorem", ON_DATA, ids=lambda theorem: theorem.id)
 def test_a_solved_point_is_confirmed(theorem):
     verdict = check_instance(theorem, known())
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
 
 
 @pytest.mark.parametrize("theorem", [*ON_DATA[:3], ON_DATA[4], FreshOnesAreOrdinary()], ids=lambda theorem: theorem.id)
 def test_defaults_without_a_network_are_confirmed(theorem, rng):
-    assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
+    assert check_default(theorem, rng).verdict is CheckOutcome.CONFIRMED
 
 
 def test_the_default_of_generalisation_is_confirmed(rng):
-    assert check_default(Generalises(test=100), rng).verdict is Outcome.CONFIRMED
+    assert check_default(Generalises(test=100), rng).verdict is CheckOutcome.CONFIRMED
 
 
 def test_the_perturbation_and_its_bound():
@@ -95,7 +104,7 @@ def test_a_doctored_bound_is_violated():
             return [promise_at_most(LONGEST, 1.0, certain=True)]
 
     verdict = check_instance(Doctored(), known())
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert LONGEST in verdict.advice
 
 
@@ -105,7 +114,7 @@ def test_an_unlikely_failure_is_no_violation():
         def bound(self, instance):
             return [promise_at_most(LARGEST_MARGIN, -1e9)]
 
-    assert check_instance(Doctored(), known()).verdict is Outcome.INCONCLUSIVE
+    assert check_instance(Doctored(), known()).verdict is CheckOutcome.INCONCLUSIVE
 
 
 @pytest.mark.parametrize("name", ASSUMPTION)
@@ -165,7 +174,7 @@ def test_the_stated_probability_allows_for_the_exact_tails(dim, clusters):
 def test_the_properties_over_many_draws(rng):
     trials = check_many(OrdinaryTrainingSet(dim=570, noise=NOISE, cosine=1e-3), 100, rng)
     assert (trials.failures, trials.skipped) == (0, 0)
-    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.verdict is CheckOutcome.CONFIRMED
     assert 0 < trials.promised_failure_rate < 1e-4
 
 
@@ -182,10 +191,10 @@ def test_many_training_sets_at_once_fail_as_often_as_one_by_one(rng):
 @pytest.mark.parametrize("theorem", [LinearlySeparable(), RobustClusterNetworkExists(), FreshOnesAreOrdinary()])
 def test_fresh_examples_over_many_draws(theorem, rng):
     trials = check_many(theorem, 1000, rng)
-    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.verdict is CheckOutcome.CONFIRMED
     assert (trials.failures, trials.skipped) == (0, 0)
     outside = check_many(replace(theorem, dim=570), 10, rng)
-    assert (outside.verdict, outside.skipped) == (Outcome.HYPOTHESES_FAIL, 10)
+    assert (outside.verdict, outside.skipped) == (CheckOutcome.HYPOTHESES_FAIL, 10)
 
 
 @pytest.mark.parametrize(
@@ -231,14 +240,14 @@ def test_labels_and_noise_are_read_off_the_data_where_they_are_not_given():
 def test_the_regimes_and_the_quarter_power(rng):
     for theorem in (Regimes(), QuarterPower(dims=(1e9, 1e10, 1e11))):
         verdict = check_default(theorem, rng)
-        assert verdict.verdict is Outcome.SCALING_ONLY
+        assert verdict.verdict is CheckOutcome.SCALING_ONLY
         assert all(abs(each.fitted - each.claimed) < 0.03 for each in verdict.scaling)
 
 
 def test_the_perturbation_scales_as_claimed(rng):
     theorem = PerturbationScales(clusters=(2, 3, 4), dims=(600, 700, 800), scaled_noise=0.5, test=20)
     verdict = check_default(theorem, rng)
-    assert verdict.verdict is Outcome.SCALING_ONLY
+    assert verdict.verdict is CheckOutcome.SCALING_ONLY
     by_clusters, _, by_dim = verdict.scaling
     assert by_clusters.fitted == pytest.approx(-0.5, abs=0.02)
     assert by_dim.fitted == pytest.approx(0.5, abs=0.02)
@@ -247,7 +256,7 @@ def test_the_perturbation_scales_as_claimed(rng):
 
 def test_without_noise_it_is_the_other_paper(rng):
     theorem = NoNoise(dim=120, clusters=6)
-    assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
+    assert check_default(theorem, rng).verdict is CheckOutcome.CONFIRMED
     assert failed(theorem, known()) == ["largest ‖x - μ‖"]
     instance = theorem.default(rng)
     network = instance.two_layer
@@ -289,7 +298,7 @@ WRONG = [with_labels_flipped, with_examples_negated, with_clusters_of_the_other_
 def test_fresh_examples_that_are_wrong_refute_whatever_the_certificate_says(theorem, wrong):
     verdict = check_instance(theorem, replace(known(), data=wrong(known().data)))
     assert verdict.failed == []
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     shares = [each for each in verdict.bound if "share" in each.name or "error" in each.name]
     assert shares
     assert not any(each.holds for each in shares)
@@ -302,7 +311,7 @@ def test_without_the_properties_of_the_training_set_wrong_fresh_examples_refute_
     X, mean = data.X.clone(), data.truth.means[data.truth.cluster[0]]
     X[0] = mean + 1.6 * (X[0] - mean)
     verdict = check_instance(theorem, solved(with_labels_flipped(replace(data, X=X))))
-    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert verdict.verdict is CheckOutcome.INCONCLUSIVE
     assert "use trials" in verdict.advice
 
 
@@ -327,7 +336,7 @@ def test_the_papers_message_on_one_instance():
     instance = message()
     for theorem in (Generalises(), RobustClusterNetworkExists(), NotRobust(), Message()):
         verdict = check_instance(theorem, instance)
-        assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+        assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
     root = math.sqrt(instance.data.dim)
     assert verdict.measured[LONGEST] < verdict.measured["length of the noise, σ√d"] == root
     assert verdict.measured[RADIUS] > root / 4 > 3 * verdict.measured[SMALLEST_NORM]
@@ -347,7 +356,7 @@ def test_the_message_needs_clusters_of_some_hundred():
 def test_fresh_examples_that_are_wrong_refute_the_message():
     wrong = replace(message(), data=with_labels_flipped(message().data))
     verdict = check_instance(Message(), wrong)
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert "test error, against ε" in [each.name for each in verdict.bound if not each.holds]
 
 
@@ -447,5 +456,5 @@ def test_one_pair_of_noises_beyond_p2_makes_a_training_set_strange(monkeypatch, 
     data = Clusters(10**6, 2, 0.5).sample(20, torch.Generator().manual_seed(0), in_span=True)
     rest = 1000 * torch.eye(20, dtype=torch.float64)[None]
     rest[0, 1, 0] = lean
-    monkeypatch.setattr("brittle.theorems.frei2023.properties.bartletts", lambda *_: [rest])
+    monkeypatch.setattr("brittle.theorems.frei2023.assumption.bartletts", lambda *_: [rest])
     assert count_strange_sets(1, ClusterGroups(data), torch.Generator().manual_seed(1)) == strange

@@ -8,9 +8,9 @@ import torch
 from scipy.stats import ks_2samp
 
 from brittle.common.errors import InputError
-from brittle.margin import residual
+from brittle.data import Clusters, Data
+from brittle.kkt import residual
 from brittle.networks import TwoLayer
-from brittle.settings import Clusters, Data
 from brittle.theorems import Instance
 from brittle.theorems.frei2023.averages import (
     AveragedSet,

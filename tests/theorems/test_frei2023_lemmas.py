@@ -7,32 +7,34 @@ from functools import cache
 import pytest
 import torch
 
-from brittle.settings import Data
-from brittle.theorems import Instance, Outcome, check_default, check_instance
+from brittle.data import Data
+from brittle.theorems import CheckOutcome, Instance, check_default, check_instance
 from brittle.theorems.frei2023 import THEOREMS
+from brittle.theorems.frei2023.assumption import ordinary, p2, p3, p4
 from brittle.theorems.frei2023.groups import ClusterGroups
 from brittle.theorems.frei2023.lemmas import (
+    ClusterLemma,
     ClusterSumsAreSmall,
-    InputsNotVeryNegative,
-    Lemma,
+    LemmaD3,
     OutputsAreBounded,
     OwnSumsAreLarge,
 )
-from brittle.theorems.frei2023.properties import ordinary, p2, p3, p4
 from tests.theorems.breaking import failed, names
 from tests.theorems.clusters import ASSUMPTION, KKT, known, solved
 
-LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, Lemma) and theorem.id != "frei2023/4.2-approximate"]
+LEMMAS = [
+    theorem for theorem in THEOREMS if isinstance(theorem, ClusterLemma) and theorem.id != "frei2023/4.2-approximate"
+]
 
 
 @pytest.mark.parametrize("theorem", LEMMAS, ids=lambda theorem: theorem.id)
 def test_a_solved_point_is_confirmed(theorem):
     verdict = check_instance(theorem, known())
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
 
 
 def test_a_default_instance_is_confirmed(rng):
-    assert check_default(InputsNotVeryNegative(test=100), rng).verdict is Outcome.CONFIRMED
+    assert check_default(LemmaD3(test=100), rng).verdict is CheckOutcome.CONFIRMED
 
 
 def with_first(change) -> Instance:

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.settings import Clusters, Truth
-from brittle.theorems import Instance, Outcome, check_instance
+from brittle.data import Clusters, DataInfo
+from brittle.theorems import CheckOutcome, Instance, check_instance
 from brittle.theorems.frei2023.assumption import OrdinaryTrainingSet
 from brittle.theorems.frei2023.concentration import (
     AcrossClusters,
@@ -66,7 +66,7 @@ def by_hand() -> list[tuple[object, dict[str, float]]]:
 @pytest.mark.parametrize(("theorem", "measured"), by_hand(), ids=["A.5", "A.6", "A.7"])
 def test_the_worst_noise_is_that_of_the_lemma(theorem, measured):
     assert theorem.witness(known()).measures == pytest.approx(measured, rel=1e-10)
-    assert check_instance(theorem, known()).verdict is Outcome.CONFIRMED
+    assert check_instance(theorem, known()).verdict is CheckOutcome.CONFIRMED
 
 
 def test_noise_that_is_longer_than_the_lemmas_admit_is_seen_in_the_data():
@@ -127,7 +127,7 @@ def test_the_smallest_cluster_and_the_chance_to_leave_one_out_are_counted():
 
 @pytest.mark.parametrize("missing", ["means", "cluster"])
 def test_data_that_do_not_know_their_clusters_are_refused(missing):
-    data = replace(DATA, truth=Truth(**{"means": DATA.truth.means, "cluster": DATA.truth.cluster, missing: None}))
+    data = replace(DATA, truth=DataInfo(**{"means": DATA.truth.means, "cluster": DATA.truth.cluster, missing: None}))
     with pytest.raises(InputError, match="frei2023 is about clusters"):
         ClusterGroups(data)
 

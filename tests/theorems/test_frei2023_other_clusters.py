@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from brittle.networks import PyTorch
-from brittle.settings import Data, Truth
-from brittle.theorems import Instance, Outcome, check_instance
+from brittle.data import Data, DataInfo
+from brittle.networks import TorchLinearInit
+from brittle.theorems import CheckOutcome, Instance, check_instance
 from brittle.theorems.frei2023 import AnisotropicNoise, LeftOut, MoreNoise, SubGaussianNoise
 from brittle.theorems.frei2023.other_clusters import NoisierConstants, OtherNoise
 from tests.theorems.pinned import drawn
@@ -40,7 +40,7 @@ def test_a_law_has_the_variance_of_the_papers(law):
 
 def test_heavy_tails_are_refused():
     verdict = check_instance(HeavyTails(**SMALL), drawn(HeavyTails(**SMALL)))
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert {each.name for each in verdict.hypotheses if not each.holds} >= {"P1 largest ‖ξ_i‖"}
 
 
@@ -49,10 +49,10 @@ def test_heavy_tails_are_refused():
 )
 def test_another_network_is_refused_or_breaks_the_promise(theorem):
     instance = drawn(theorem)
-    random = PyTorch().draw(instance.data.columns, 10, torch.Generator().manual_seed(1))
+    random = TorchLinearInit().draw(instance.data.columns, 10, torch.Generator().manual_seed(1))
     wrong = replace(instance, network=replace(random, v=-instance.two_layer.v.sum().sign() * random.v.abs()))
-    assert check_instance(replace(theorem, kkt_tolerance=1e-6), wrong).verdict is Outcome.HYPOTHESES_FAIL
-    assert check_instance(theorem, wrong).verdict is not Outcome.CONFIRMED
+    assert check_instance(replace(theorem, kkt_tolerance=1e-6), wrong).verdict is CheckOutcome.HYPOTHESES_FAIL
+    assert check_instance(theorem, wrong).verdict is not CheckOutcome.CONFIRMED
 
 
 def test_noise_beyond_the_eighth_root_is_refused():
@@ -83,7 +83,7 @@ def test_where_every_cluster_was_seen_nothing_is_said():
         truth=replace(data.truth, cluster=torch.cat([data.truth.cluster, fresh.truth.cluster])),
     )
     verdict = check_instance(theorem, Instance(all_seen, drawn(theorem).network))
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert "clusters without an example" in {each.name for each in verdict.hypotheses if not each.holds}
 
 
@@ -94,7 +94,7 @@ def test_a_network_that_knows_the_cluster_breaks_the_promise():
     positive = (instance.two_layer.v > 0).double()[:, None]
     knowing = replace(instance.two_layer, W=instance.two_layer.W + 3 * positive * means[0] / theorem.dim)
     found = check_instance(theorem, replace(instance, network=knowing))
-    assert found.verdict is Outcome.VIOLATED
+    assert found.verdict is CheckOutcome.VIOLATED
 
 
 def test_fresh_examples_of_the_kind_of_a_12_are_told_by_their_products(monkeypatch):
@@ -105,7 +105,7 @@ def test_fresh_examples_of_the_kind_of_a_12_are_told_by_their_products(monkeypat
         [[9.05, 0.95], [9.05, -0.95], [9.05, 1.05], [9.05, -1.05], [8.95, 0.0], [0.95, 9.05]]
     ).double()
     own = torch.tensor([0, 0, 0, 0, 0, 1])
-    truth = Truth(means=X, cluster=torch.arange(2), cluster_test=own)
+    truth = DataInfo(means=X, cluster=torch.arange(2), cluster_test=own)
     y = torch.tensor([1.0, -1.0]).double()
     found = MoreNoise()._kind(Instance(Data(X, y, X_test.double(), y[own], truth)))
     assert found.tolist() == [True, True, False, False, False, True]

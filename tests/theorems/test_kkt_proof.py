@@ -9,17 +9,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.slack import Constant, noticed_from
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
-from brittle.theorems import Instance, Outcome, Theorem, check_instance
+from brittle.theorems import CheckOutcome, Instance, Theorem, check_instance
 from brittle.theorems.frei2023 import lemmas as frei
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
-from brittle.theorems.frei2023.instances import robust_network as robust_cluster_network
+from brittle.theorems.frei2023.groups import robust_network as robust_cluster_network
 from brittle.theorems.frei2023.statements import NOT_FLIPPED, NotRobust, _stays_at_most
 from brittle.theorems.kkt_proof import Groups, ProofConstants
 from brittle.theorems.vardi2022 import lemmas as vardi
-from brittle.theorems.vardi2022.groups import ExampleConstants, ExampleGroups
-from brittle.theorems.vardi2022.instances import orthogonal_instance, robust_network, sphere_instance
+from brittle.theorems.vardi2022.groups import (
+    ExampleConstants,
+    ExampleGroups,
+    orthogonal_instance,
+    robust_network,
+    sphere_instance,
+)
 from brittle.theorems.vardi2022.universal import UniversalPerturbation
 from tests.theorems.clusters import known
 
@@ -73,18 +78,18 @@ def test_the_perturbation_is_made_of_the_centres(groups):
 MUTANTS = [
     (vardi.AllOnTheMargin(), ExampleConstants, "before", 0.9),
     (vardi.MultiplierSums(), ExampleConstants, "mass", 1.3),
-    (vardi.InputsNotVeryNegative(), ProofConstants, "dip", 0.05),
-    (vardi.DirectionOfEveryNeuron(), ProofConstants, "room", 1.3),
-    (vardi.RoomIsPositive(), ProofConstants, "room", 0.3),
-    (vardi.NeuronsAreOpened(), ProofConstants, "opening", 0.0),
+    (vardi.LemmaC3(), ProofConstants, "dip", 0.05),
+    (vardi.LemmaC4(), ProofConstants, "room", 1.3),
+    (vardi.LemmaC5(), ProofConstants, "room", 0.3),
+    (vardi.LemmaC6(), ProofConstants, "opening", 0.0),
     (UniversalPerturbation(), ExampleConstants, "mass", 100.0),
     (UniversalPerturbation(), ExampleConstants, "longest", 0.05),
     (frei.ClusterSumsAreSmall(), ClusterConstants, "cluster_mass", 0.7),
     (frei.OwnSumsAreLarge(), ClusterConstants, "own_mass", 4.0),
-    (frei.InputsNotVeryNegative(), ProofConstants, "dip", 0.05),
-    (frei.DirectionOfEveryNeuron(), ProofConstants, "room", 1.2),
-    (frei.RoomIsPositive(), ProofConstants, "room", 0.9),
-    (frei.NeuronsAreOpened(), ProofConstants, "opening", 0.0),
+    (frei.LemmaD3(), ProofConstants, "dip", 0.05),
+    (frei.LemmaD4(), ProofConstants, "room", 1.2),
+    (frei.LemmaD5(), ProofConstants, "room", 0.9),
+    (frei.LemmaD6(), ProofConstants, "opening", 0.0),
     (NotRobust(), ClusterConstants, "longest", 0.9),
 ]
 
@@ -96,20 +101,18 @@ def test_a_wrong_constant_is_a_violation(
     theorem: Theorem, holder: type, name: str, factor: float, sphere: Instance, monkeypatch
 ):
     instance = sphere if theorem.paper == "vardi2022" else known()
-    assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
+    assert check_instance(theorem, instance).verdict is CheckOutcome.CONFIRMED
     constant = holder.__dict__[name]
     mutant = property(lambda self: factor * constant.__get__(self)) if isinstance(constant, property) else None
     monkeypatch.setattr(holder, name, factor * constant if mutant is None else mutant)
     verdict = check_instance(theorem, instance)
-    assert verdict.verdict is Outcome.VIOLATED, verdict.advice
+    assert verdict.verdict is CheckOutcome.VIOLATED, verdict.advice
 
 
 SLACK = 1e-7
 
 
-@pytest.mark.parametrize(
-    "lemma", [vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened()]
-)
+@pytest.mark.parametrize("lemma", [vardi.LemmaC3(), vardi.LemmaC4(), vardi.LemmaC6()])
 def test_a_residual_explains_no_more_than_itself(lemma):
     """By hand at the closed form, where every neuron has one load and p = 0: ε‖θ‖ times the length it acts on."""
     instance = orthogonal_instance(299, 100)
@@ -135,9 +138,7 @@ def without_structure(data: Data, seed: int = 0) -> Instance:
     return Instance(data, TwoLayer(W, torch.zeros(200).double(), outputs))
 
 
-STEPS = [
-    *(vardi.MultiplierSums(), vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened())
-]
+STEPS = [*(vardi.MultiplierSums(), vardi.LemmaC3(), vardi.LemmaC4(), vardi.LemmaC6())]
 
 
 @pytest.mark.parametrize("lemma", STEPS, ids=lambda lemma: lemma.id)
@@ -153,14 +154,14 @@ def test_a_neuron_of_the_wrong_sign_fails_its_step(sphere):
     weakest = int((network.v.abs() + 1e9 * (network.W.norm(dim=1) < 1e-6)).argmin())
     v = torch.where(torch.arange(network.width) == weakest, -network.v, network.v)
     wrong = Instance(sphere.data, TwoLayer(network.W, network.b, v))
-    verdict = check_instance(vardi.DirectionOfEveryNeuron(), wrong, beyond=True)
+    verdict = check_instance(vardi.LemmaC4(), wrong, beyond=True)
     assert verdict.failed == ["distance from a KKT point"]
     assert not verdict.beyond[0].holds
 
 
 ROBUST = [
-    *(vardi.InputsNotVeryNegative(), vardi.NeuronsAreOpened(), vardi.PositiveOnesCross(), vardi.NegativeOnesCross()),
-    *(frei.InputsNotVeryNegative(), frei.NeuronsAreOpened(), frei.ClusterSumsAreSmall(), frei.OwnSumsAreLarge()),
+    *(vardi.LemmaC3(), vardi.LemmaC6(), vardi.LemmaC7(), vardi.LemmaC8()),
+    *(frei.LemmaD3(), frei.LemmaD6(), frei.ClusterSumsAreSmall(), frei.OwnSumsAreLarge()),
 ]
 
 
@@ -187,7 +188,7 @@ def test_too_short_a_perturbation_flips_no_fresh_example(monkeypatch):
     mass = ClusterConstants.mass.fget
     monkeypatch.setattr(ClusterConstants, "mass", property(lambda self: 100 * mass(self)))
     verdict = check_instance(NotRobust(), known())
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert NOT_FLIPPED in verdict.advice
     assert _stays_at_most(known()) >= verdict.measured["share that does not flip, counted"] == 1
 
@@ -203,14 +204,12 @@ def rounded_data(instance: Instance) -> Instance:
     return Instance(replace(data, X=data.X.float().double()), instance.network)
 
 
-@pytest.mark.parametrize(
-    "lemma", [vardi.InputsNotVeryNegative(), vardi.DirectionOfEveryNeuron(), vardi.NeuronsAreOpened()]
-)
+@pytest.mark.parametrize("lemma", [vardi.LemmaC3(), vardi.LemmaC4(), vardi.LemmaC6()])
 @pytest.mark.parametrize("rounded", [single_precision, rounded_data])
 def test_a_lemma_that_is_an_equality_survives_single_precision(lemma, rounded):
     instance = rounded(orthogonal_instance(299, 100))
     verdict = check_instance(lemma, instance)
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
 
 
 @pytest.mark.parametrize("by", [1e-4, 1e-7])
@@ -220,9 +219,9 @@ def test_what_rounding_does_not_explain_is_refused_or_violated(by):
     network, u = instance.two_layer, ExampleGroups(instance.data).direction
     along = network.v.sign()[:, None] * (u / u.norm())
     away = TwoLayer(network.W - by * network.W.norm(dim=1, keepdim=True) * along, network.b, network.v)
-    verdict = check_instance(vardi.DirectionOfEveryNeuron(), Instance(instance.data, away))
-    assert verdict.verdict is (Outcome.HYPOTHESES_FAIL if by > 1e-6 else Outcome.CONFIRMED)
+    verdict = check_instance(vardi.LemmaC4(), Instance(instance.data, away))
+    assert verdict.verdict is (CheckOutcome.HYPOTHESES_FAIL if by > 1e-6 else CheckOutcome.CONFIRMED)
     exact = replace(Instance(instance.data, away).kkt, stationarity=0.0)
     doctored = Instance(instance.data, away)
     object.__setattr__(doctored, "kkt", exact)
-    assert check_instance(vardi.DirectionOfEveryNeuron(), doctored).verdict is Outcome.VIOLATED
+    assert check_instance(vardi.LemmaC4(), doctored).verdict is CheckOutcome.VIOLATED

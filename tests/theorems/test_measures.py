@@ -6,19 +6,19 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
+from brittle.data import Data, Sphere
 from brittle.networks import TwoLayer
-from brittle.settings import Data, Sphere
 from brittle.theorems import Instance, Theorem
 from brittle.theorems.check import measure
-from brittle.theorems.frei2023.approximate import NearlyNotRobust
-from brittle.theorems.kkt_proof.approximate import approximations
-from brittle.theorems.vardi2022.approximate import NearlyUniversal
-from brittle.theorems.vardi2022.convergence import FlowFindsKKT, Moment
+from brittle.theorems.comparison import Witness
+from brittle.theorems.frei2023.statements import NearlyNotRobust
+from brittle.theorems.kkt_proof.steps import approximations
+from brittle.theorems.vardi2022.convergence import FlowFindsKKT, TrajectoryPoint
 from brittle.theorems.vardi2022.existence import SphereIsNearlyOrthogonal, cosine_tail
-from brittle.theorems.vardi2022.instances import orthogonal_instance
-from brittle.theorems.wang2022.ball import Ball, lazy_instance
+from brittle.theorems.vardi2022.groups import orthogonal_instance
+from brittle.theorems.vardi2022.universal import NearlyUniversal
+from brittle.theorems.wang2022.ball import WeightBall, lazy_instance
 from brittle.theorems.wang2022.change import displaced, from_above
-from brittle.theorems.witness import Witness
 from tests.theorems.clusters import changed, known
 
 
@@ -41,7 +41,7 @@ def test_a_turn_is_measured_against_what_the_growth_pays_for():
     """½ ln(γ̃₂/γ̃₁) ln(‖θ₂‖/‖θ₁‖), with γ̃ known up to the fidelity."""
     theorem = FlowFindsKKT(fidelity=0.01)
     east, north = torch.tensor([1.0, 0.0]).double(), torch.tensor([0.6, 0.8]).double()
-    before, after = Moment(-1.0, 2.0, east, 0.1), Moment(-9.0, 6.0, north, 0.3)
+    before, after = TrajectoryPoint(-1.0, 2.0, east, 0.1), TrajectoryPoint(-9.0, 6.0, north, 0.3)
     turned = 0.4**2 + 0.8**2
     assert theorem._turn(before, after) == pytest.approx(turned / (0.5 * (math.log(3) + 0.01) * math.log(3)))
     assert theorem._turn(after, before) == pytest.approx(turned / (0.5 * 0.01 * math.log(3)))
@@ -60,7 +60,7 @@ def test_chances_are_summed_over_all_pairs():
 
 def test_the_bound_in_a_direction_is_that_of_every_neuron_alone():
     """A neuron is open at x, at x + δ, at both or at neither, as far as its ball lets it; ‖x + δ‖ = √5."""
-    ball = Ball(lazy_instance(12, 40, 2.0, 4, 0, torch.Generator().manual_seed(0)), 2.0)
+    ball = WeightBall(lazy_instance(12, 40, 2.0, 4, 0, torch.Generator().manual_seed(0)), 2.0)
     X, V, start = ball.instance.data.X, 2 / math.sqrt(40), ball.start
     moved, r = displaced(X, 2.0), torch.roll(X, 2, dims=1)
     by_hand = []

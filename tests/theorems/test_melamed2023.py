@@ -9,9 +9,9 @@ import torch
 from scipy import special, stats
 
 from brittle.common.errors import InputError
+from brittle.data import Data, DataInfo, Grid25, Subspace
 from brittle.networks import Kaiming, TwoLayer
-from brittle.settings import Data, Grid25, Subspace, Truth
-from brittle.theorems import Instance, Outcome, Theorem, check, check_default, check_instance, check_many
+from brittle.theorems import CheckOutcome, Instance, Theorem, check, check_default, check_instance, check_many
 from brittle.theorems.melamed2023 import (
     THEOREMS,
     AffinePlane,
@@ -30,11 +30,11 @@ from brittle.theorems.melamed2023 import (
     SmallGradient,
     SmallUniversalPerturbation,
     StronglyRegularised,
+    SubspacePerturbation,
     TinyStart,
-    UniversalPerturbation,
 )
 from brittle.theorems.melamed2023.concentration import EXACT
-from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, Training
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceRecipe, SubspaceTraining
 from brittle.theorems.melamed2023.invariance import Rotation
 from brittle.theorems.melamed2023.universal import LENGTH, against, least_codimension
 
@@ -52,7 +52,7 @@ def default_of(theorem: Theorem) -> Instance:
 def test_the_default_instance_is_confirmed(theorem, rng):
     verdict = check_default(theorem, rng)
     assert verdict.failed == []
-    assert verdict.verdict is (Outcome.VIOLATED if theorem.flaw else Outcome.CONFIRMED), verdict.advice
+    assert verdict.verdict is (CheckOutcome.VIOLATED if theorem.flaw else CheckOutcome.CONFIRMED), verdict.advice
 
 
 def with_network(instance: Instance, **changes) -> Instance:
@@ -130,7 +130,7 @@ BREAKS = [
     *((TinyStart(**SMALL), *row) for row in ON_DATA + ON_NETWORK + UNMOVED),
     *((Regularised(**SMALL), *row) for row in ON_DATA + ON_NETWORK),
     *((StronglyRegularised(**SMALL), *row) for row in ON_DATA + ON_NETWORK),
-    *((UniversalPerturbation(**SMALL), *row) for row in ON_DATA + ON_NETWORK + UNMOVED),
+    *((SubspacePerturbation(**SMALL), *row) for row in ON_DATA + ON_NETWORK + UNMOVED),
     *((SmallUniversalPerturbation(**SMALL), *row) for row in ON_DATA + ON_NETWORK + UNMOVED),
     *((FrozenOffSubspace(), *row) for row in ON_DATA),
     (LargeGradient(**SMALL), lambda instance: with_truth(instance, codimension=0), "codimension"),
@@ -162,14 +162,14 @@ def tiny(instance: Instance, factor: float) -> Instance:
     start = instance.two_layer.start
     assert start is not None
     longer = replace(start, W=factor * start.W, start=None)
-    training = instance.known(Training)
+    training = instance.known(SubspaceTraining)
     assert training is not None
     return Instance(instance.data, replace(longer, start=longer), replace(training, beta=factor * training.beta))
 
 
 def retrained(instance: Instance, **changes) -> Instance:
     """The off-subspace weights that this training would have left."""
-    training = instance.known(Training)
+    training = instance.known(SubspaceTraining)
     assert training is not None
     training = replace(training, **changes)
     start = instance.two_layer.start
@@ -197,19 +197,19 @@ def test_breaking_one_hypothesis_names_exactly_that_one(theorem, breaking, name)
     if name != "threshold t":
         assert check_instance(theorem, instance).failed == []
     verdict = check_instance(theorem, breaking(instance))
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert verdict.failed == [name]
 
 
 def test_too_small_a_codimension_fails_by_the_hypothesis_of_5_1_alone(rng):
-    theorem = UniversalPerturbation(dim=2000, codimension=900, width=4, examples=6)
+    theorem = SubspacePerturbation(dim=2000, codimension=900, width=4, examples=6)
     verdict = check_default(theorem, rng)
     assert verdict.failed == ["codimension beside 32(m-1)ln(m²d)"]
     (hypothesis,) = [each for each in verdict.hypotheses if not each.holds]
     assert hypothesis.slack == pytest.approx(900 - 96 * math.log(16 * 2000))
 
 
-@pytest.mark.parametrize("theorem", [UniversalPerturbation(**SMALL), SmallUniversalPerturbation(**SMALL)])
+@pytest.mark.parametrize("theorem", [SubspacePerturbation(**SMALL), SmallUniversalPerturbation(**SMALL)])
 def test_no_neuron_against_the_label_is_the_hidden_hypothesis(theorem, rng):
     instance = theorem.default(rng)
     instance = with_network(instance, v=lambda network: network.v.abs())
@@ -217,7 +217,7 @@ def test_no_neuron_against_the_label_is_the_hidden_hypothesis(theorem, rng):
 
 
 def test_an_output_of_zero_has_no_sign_to_flip(rng):
-    theorem = UniversalPerturbation(**SMALL)
+    theorem = SubspacePerturbation(**SMALL)
     instance = theorem.default(rng)
     data = replace(instance.data, X=torch.zeros_like(instance.data.X), X_test=None, y_test=None)
     failed = check_instance(theorem, replace(instance, data=data)).failed
@@ -237,7 +237,7 @@ def test_failure_rates_agree_with_the_exact_tail(theorem, rng):
     tail = theorem.tail(theorem.dim)
     trials = check_many(theorem, 20_000, rng)
     assert stats.binomtest(trials.failures, 20_000, tail).pvalue > 1e-3
-    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.verdict is CheckOutcome.CONFIRMED
     assert trials.skipped == 0
 
 
@@ -264,7 +264,7 @@ def test_the_product_of_gaussians_has_its_exact_tail():
 def test_an_exact_tail_above_the_promise_would_be_a_violation(rng, monkeypatch):
     monkeypatch.setattr(ShortVector, "tail", lambda self, dim: 0.5)
     verdict = check_default(ShortVector(), rng)
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert EXACT in verdict.advice
 
 
@@ -287,17 +287,17 @@ def test_the_subspace_may_be_known_or_found(known, rng):
     truth = {
         "complement": instance.data.truth,
         "basis": replace(instance.data.truth, complement=None),
-        "nothing": Truth(dim=300),
+        "nothing": DataInfo(dim=300),
     }[known]
     verdict = check(LargeGradient(), Data(instance.data.X, instance.data.y, truth=truth), instance.network)
-    assert verdict.verdict is Outcome.CONFIRMED
+    assert verdict.verdict is CheckOutcome.CONFIRMED
     found = 295 if known == "nothing" else 250
     assert verdict.hypotheses[0].value == found
 
 
 def test_off_subspace_weights_in_the_span_have_the_explicit_law(rng):
     """‖Π∇N‖² md/k is χ² with ℓ degrees of freedom, whichever way the instance is made."""
-    recipe = Recipe(40, 30, 5, examples=3, tests=1, steps=1)
+    recipe = SubspaceRecipe(40, 30, 5, examples=3, tests=1, steps=1)
     sizes = []
     for _ in range(80):
         off = OffSubspace(recipe.instance(rng))
@@ -308,7 +308,7 @@ def test_off_subspace_weights_in_the_span_have_the_explicit_law(rng):
 
 
 def test_the_universal_direction_flips_and_is_orthogonal_to_the_data(rng):
-    theorem = UniversalPerturbation(**SMALL)
+    theorem = SubspacePerturbation(**SMALL)
     instance = theorem.default(rng)
     witness = theorem.witness(instance)
     basis, network = instance.data.truth.basis, instance.two_layer
@@ -326,9 +326,9 @@ def test_the_universal_direction_flips_and_is_orthogonal_to_the_data(rng):
 
 
 def test_one_direction_serves_every_point_of_the_subspace(rng):
-    theorem = UniversalPerturbation(**SMALL)
-    instance = Recipe(2000, 1200, 4, examples=6, tests=30).instance(rng)
-    assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
+    theorem = SubspacePerturbation(**SMALL)
+    instance = SubspaceRecipe(2000, 1200, 4, examples=6, tests=30).instance(rng)
+    assert check_instance(theorem, instance).verdict is CheckOutcome.CONFIRMED
     Z = theorem.witness(instance).perturbations
     assert Z is not None
     cosines = (Z @ Z.T) / (Z.norm(dim=1, keepdim=True) * Z.norm(dim=1))
@@ -336,7 +336,7 @@ def test_one_direction_serves_every_point_of_the_subspace(rng):
 
 
 def test_trials_of_5_1_skip_what_the_hypotheses_exclude(rng):
-    trials = check_many(UniversalPerturbation(**SMALL), 12, rng)
+    trials = check_many(SubspacePerturbation(**SMALL), 12, rng)
     assert trials.failures == 0
     assert 0 < trials.skipped < 12
     assert trials.promised_failure_rate == pytest.approx(5 * (4 * math.exp(-1200 / 16) + 2000**-0.5))
@@ -344,31 +344,31 @@ def test_trials_of_5_1_skip_what_the_hypotheses_exclude(rng):
 
 @pytest.mark.parametrize(("dim", "width"), [(12_000, 20), (5000, 7), (100_000, 2), (50, 1)])
 def test_the_smallest_codimension_is_the_smallest(dim, width):
-    solution = UniversalPerturbation(dim=dim, width=width).solve_for("codimension")
+    solution = SubspacePerturbation(dim=dim, width=width).solve_for("codimension")
     assert solution.least >= least_codimension(dim, width)
     assert solution.least == 1 or solution.least - 1 < least_codimension(dim, width)
 
 
 def test_there_may_be_no_codimension():
-    solution = UniversalPerturbation(dim=1000, width=5).solve_for("codimension")
+    solution = SubspacePerturbation(dim=1000, width=5).solve_for("codimension")
     assert math.isnan(solution.least)
     assert "there is none" in solution.explanation
 
 
 def test_the_widest_network_is_the_widest():
-    solution = UniversalPerturbation(dim=12_000, codimension=9500).solve_for("width")
+    solution = SubspacePerturbation(dim=12_000, codimension=9500).solve_for("width")
     assert solution.most == 20
     assert least_codimension(12_000, 21) > 9500 >= least_codimension(12_000, 20)
 
 
 def test_weights_stay_off_the_subspace_under_stochastic_descent_too(rng):
     for theorem in (FrozenOffSubspace(batch=4), RotationInvariance(batch=4)):
-        assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
+        assert check_default(theorem, rng).verdict is CheckOutcome.CONFIRMED
 
 
 def test_the_papers_grid_is_outside_every_theorem(rng):
     instance = Instance(Grid25().sample(), Kaiming().draw(3, 30, rng))
-    for theorem in (FrozenOffSubspace(), LargeGradient(), SmallGradient(), UniversalPerturbation()):
+    for theorem in (FrozenOffSubspace(), LargeGradient(), SmallGradient(), SubspacePerturbation()):
         assert "distance of the data's plane from the origin" in check_instance(theorem, instance).failed
 
 

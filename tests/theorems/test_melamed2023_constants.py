@@ -7,12 +7,12 @@ from math import e, exp, log, sqrt
 import pytest
 import torch
 
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from brittle.theorems import Instance
 from brittle.theorems import melamed2023 as melamed
 from brittle.theorems.base import LikelyClaim, Theorem
-from brittle.theorems.melamed2023.instances import OffSubspace, Training, about_data
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceTraining, about_data
 from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
 SIZES = {"dim": 2000, "codimension": 1200, "width": 4, "examples": 6}
@@ -34,7 +34,7 @@ TABLE: list[tuple[Theorem, list[float], list[float]]] = [
         [*FIXED, least(0.3), least(0.2)],
         [least(sqrt(0.3 * 0.2 / 2))],
     ),
-    (melamed.UniversalPerturbation(**SIZES), [*FIXED, CODIMENSION, least(1)], [-1.0, 0.0, 8 * sqrt(2)]),
+    (melamed.SubspacePerturbation(**SIZES), [*FIXED, CODIMENSION, least(1)], [-1.0, 0.0, 8 * sqrt(2)]),
     (
         melamed.SmallUniversalPerturbation(**SIZES, codimension_share=0.3, against_share=0.2),
         [*FIXED, CODIMENSION, least(1), least(0.3)],
@@ -90,7 +90,7 @@ def stalled() -> tuple[melamed.StalledMargin, Instance]:
     W = torch.stack([(y > 0).double(), (y < 0).double()])
     start = TwoLayer(0.1 * W, none, v)
     trained = replace(TwoLayer(W, none, v), start=start)
-    return melamed.StalledMargin(), Instance(Data(X, y), trained, Training(0.1, 0.01, 0.0, 50))
+    return melamed.StalledMargin(), Instance(Data(X, y), trained, SubspaceTraining(0.1, 0.01, 0.0, 50))
 
 
 def test_remark_3_1_bounds_the_margin_by_its_recursion():
@@ -116,7 +116,7 @@ FORMULAS = {
     "R3.1: largest margin, a large start": (lambda: MARGIN(0.5, 2.0, 7), log(exp(2) + (e - 1) * 0.5 * 7)),
     "C5.1: active neurons": (lambda: ACTIVE.least_against(40), 8),
     "C5.1: active neurons, one at least": (lambda: ACTIVE.least_against(2), 1),
-    "5.1: active neurons": (lambda: melamed.UniversalPerturbation().least_against(40), 1),
+    "5.1: active neurons": (lambda: melamed.SubspacePerturbation().least_against(40), 1),
 }
 
 
@@ -137,12 +137,12 @@ def test_a_formula_is_the_papers(name):
     ],
 )
 def test_5_1_is_solved_for_at_its_edges(changes, unknown, first, last):
-    solution = replace(melamed.UniversalPerturbation(), **changes).solve_for(unknown)
+    solution = replace(melamed.SubspacePerturbation(), **changes).solve_for(unknown)
     assert [solution.least, solution.most] == pytest.approx([first, last], nan_ok=True)
 
 
 def test_the_widest_network_of_5_1_is_the_last_that_fits():
-    width = int(melamed.UniversalPerturbation(dim=12_000, codimension=9500).solve_for("width").most)
+    width = int(melamed.SubspacePerturbation(dim=12_000, codimension=9500).solve_for("width").most)
     assert 32 * (width - 1) * log(width**2 * 12_000) <= 9500 < 32 * width * log((width + 1) ** 2 * 12_000)
 
 
@@ -160,7 +160,7 @@ def test_the_probability_is_the_papers_for_every_set_of_active_neurons(theorem):
 
 
 def test_the_probability_of_5_1_and_of_the_appendix_is_the_papers():
-    theorem = melamed.UniversalPerturbation(dim=3000, codimension=40, width=4, examples=3)
+    theorem = melamed.SubspacePerturbation(dim=3000, codimension=40, width=4, examples=3)
     assert theorem.probability(drawn(theorem)) == pytest.approx(1 - 5 * (4 * exp(-40 / 16) + 3000**-0.5), rel=1e-12)
     lemma = melamed.ShortVector(dim=40)
     assert isinstance(lemma, LikelyClaim)
@@ -233,7 +233,7 @@ def test_the_betas_are_the_papers():
     assert off.beta == pytest.approx(1 / sqrt(2000))
     assert OffSubspace(Instance(off.instance.data, off.instance.network)).beta == pytest.approx(1 / sqrt(2000))
     assert melamed.TinyStart(**SIZES).recipe.beta == pytest.approx(1 / (sqrt(2) * 2000))
-    assert Training(1.0, 0.02, 1.5, 30).shrinkage == pytest.approx((1 - 0.03) ** 30)
+    assert SubspaceTraining(1.0, 0.02, 1.5, 30).shrinkage == pytest.approx((1 - 0.03) ** 30)
 
 
 def test_every_statement_is_in_the_table():
@@ -241,7 +241,7 @@ def test_every_statement_is_in_the_table():
 
 
 def test_alpha_of_5_1_is_the_papers():
-    theorem = melamed.UniversalPerturbation(**SIZES)
+    theorem = melamed.SubspacePerturbation(**SIZES)
     instance = drawn(theorem)
     off = OffSubspace(instance)
     witness, k = theorem.witness(instance), melamed.universal.against(off)
@@ -266,7 +266,7 @@ def test_the_tiny_start_is_allowed_its_rounding_alone():
 
 
 def test_lengths_of_5_1_are_measured_beside_the_scale_of_the_paper():
-    theorem = melamed.UniversalPerturbation(**SIZES)
+    theorem = melamed.SubspacePerturbation(**SIZES)
     instance = drawn(theorem)
     off, witness = OffSubspace(instance), theorem.witness(instance)
     against = melamed.universal.against(off)
@@ -315,4 +315,4 @@ def test_the_training_of_r_3_1_is_told_as_it_was_run():
     instance = melamed.StalledMargin(width=3, examples=5, power=1.5, pace=2.0)._trained(
         4, torch.Generator().manual_seed(0)
     )
-    assert instance.facts == Training(beta=1 / 2, rate=2 / (5 * 4), decay=0.0, steps=8)
+    assert instance.facts == SubspaceTraining(beta=1 / 2, rate=2 / (5 * 4), decay=0.0, steps=8)

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from benchmarks.power import WRONG, WrongLaw, refused
+from brittle.data import Data, Line7
 from brittle.networks import Kaiming
-from brittle.settings import Data, Line7
-from brittle.theorems import Instance, Outcome, Theorem, check, check_default, check_instance
+from brittle.theorems import CheckOutcome, Instance, Theorem, check, check_default, check_instance
+from brittle.theorems.comparison import Witness
 from brittle.theorems.melamed2023 import (
     FrozenOffSubspace,
     LawOfTheStart,
@@ -18,15 +19,14 @@ from brittle.theorems.melamed2023 import (
     SmallUniversalPerturbation,
     StalledMargin,
     StronglyRegularised,
-    UniversalPerturbation,
+    SubspacePerturbation,
 )
-from brittle.theorems.melamed2023.instances import OffSubspace, Training
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceTraining
 from brittle.theorems.melamed2023.margin_remark import MARGIN, largest_margin
 from brittle.theorems.melamed2023.universal import LENGTH, PLAIN_LENGTH, against
 from brittle.theorems.melamed2023.universal import MARGIN as AFTER
-from brittle.theorems.witness import Witness
 from brittle.training import Logistic, Steps
-from brittle.training.descent import Descent
+from brittle.training.descent import GradientDescent
 
 SMALL = {"dim": 2000, "codimension": 1200, "width": 4, "examples": 6}
 DECAYED = [Regularised(**SMALL), StronglyRegularised(**SMALL)]
@@ -47,7 +47,7 @@ def without_start(instance: Instance) -> Instance:
 
 
 def trained_otherwise(instance: Instance, **changes) -> Instance:
-    training = instance.known(Training)
+    training = instance.known(SubspaceTraining)
     assert training is not None
     return replace(instance, facts=replace(training, **changes))
 
@@ -57,7 +57,7 @@ def test_weights_scaled_by_hand_violate_6_2(factor):
     theorem = Regularised(**SMALL)
     verdict = check_instance(theorem, scaled_by_hand(default_of(theorem), factor))
     assert verdict.failed == []
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
 
 
 def test_a_gradient_that_is_too_long_violates_c6_2():
@@ -83,7 +83,7 @@ def test_an_unknown_training_or_start_is_refused(theorem):
 
 def test_a_wrong_number_of_steps_violates_6_2():
     theorem = Regularised(**SMALL)
-    assert check_instance(theorem, trained_otherwise(default_of(theorem), steps=199)).verdict is Outcome.VIOLATED
+    assert check_instance(theorem, trained_otherwise(default_of(theorem), steps=199)).verdict is CheckOutcome.VIOLATED
 
 
 def test_a_network_that_moved_off_the_subspace_violates_a_2():
@@ -93,7 +93,7 @@ def test_a_network_that_moved_off_the_subspace_violates_a_2():
     assert complement is not None
     W = instance.two_layer.W + 0.63 * complement[:, 0]
     verdict = check_instance(theorem, replace(instance, network=replace(instance.two_layer, W=W)))
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
 
 
 def test_a_2_says_nothing_about_training_with_decay():
@@ -103,17 +103,20 @@ def test_a_2_says_nothing_about_training_with_decay():
 
 def test_frozen_weights_on_the_papers_line(rng):
     data, start = Line7().sample(), replace(Kaiming().draw(2, 30, rng), start=None)
-    descent = Descent(Steps(50), Logistic("sum"), rate=0.05, layers="first", biases=False)
+    descent = GradientDescent(Steps(50), Logistic("sum"), rate=0.05, layers="first", biases=False)
     network = descent.train(replace(start, start=start), data).network
-    assert check(FrozenOffSubspace(), data, network, Training(2**-0.5, 0.05, 0.0, 50)).verdict is Outcome.CONFIRMED
+    assert (
+        check(FrozenOffSubspace(), data, network, SubspaceTraining(2**-0.5, 0.05, 0.0, 50)).verdict
+        is CheckOutcome.CONFIRMED
+    )
 
 
 def test_a_margin_that_no_training_reaches_violates_r3_1():
     theorem = StalledMargin(dims=(8, 16))
     instance = default_of(theorem)
-    assert check_instance(theorem, instance).verdict is Outcome.CONFIRMED
-    assert check_instance(theorem, scaled_by_hand(instance, 10.0)).verdict is Outcome.VIOLATED
-    assert check_instance(theorem, trained_otherwise(instance, rate=1e-5)).verdict is Outcome.VIOLATED
+    assert check_instance(theorem, instance).verdict is CheckOutcome.CONFIRMED
+    assert check_instance(theorem, scaled_by_hand(instance, 10.0)).verdict is CheckOutcome.VIOLATED
+    assert check_instance(theorem, trained_otherwise(instance, rate=1e-5)).verdict is CheckOutcome.VIOLATED
 
 
 def test_r3_1_needs_frozen_output_weights_and_right_labels():
@@ -142,7 +145,7 @@ def test_the_margins_of_a_sweep_are_shown_beside_log_square_d():
 
 
 def test_5_1_is_judged_at_training_examples_too(rng):
-    theorem = UniversalPerturbation(**SMALL | {"examples": 40})
+    theorem = SubspacePerturbation(**SMALL | {"examples": 40})
     instance = theorem.default(rng)
     off = OffSubspace(instance)
     spoken = theorem.speaks_of(off)
@@ -156,7 +159,7 @@ def test_5_1_is_judged_at_training_examples_too(rng):
     assert measured["flip along z there, over ‖x0‖"] <= measured["‖z‖/‖x0‖ there"]
 
 
-@pytest.mark.parametrize("theorem", [UniversalPerturbation(**SMALL), SmallUniversalPerturbation(**SMALL)])
+@pytest.mark.parametrize("theorem", [SubspacePerturbation(**SMALL), SmallUniversalPerturbation(**SMALL)])
 @pytest.mark.parametrize("factor", [0.02, 50.0])
 def test_a_perturbation_that_is_too_short_or_too_long_breaks_5_1(theorem, factor, monkeypatch):
     """As if the 8 in α were another constant."""
@@ -175,7 +178,7 @@ def test_a_perturbation_that_is_too_short_or_too_long_breaks_5_1(theorem, factor
 
 def test_defaults_of_the_corrected_statements_are_confirmed(rng):
     for theorem in (StalledMargin(dims=(8, 16)), FrozenOffSubspace(), Regularised(**SMALL)):
-        assert check_default(theorem, rng).verdict is Outcome.CONFIRMED
+        assert check_default(theorem, rng).verdict is CheckOutcome.CONFIRMED
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -7,9 +7,9 @@ import torch
 
 from brittle.cli import main
 from brittle.common.errors import InputError
-from brittle.theorems import Outcome
+from brittle.theorems import CheckOutcome
 from brittle.theorems.simulate import Request, simulate, sphere
-from brittle.theorems.vardi2022.instances import sphere_at_its_limit
+from brittle.theorems.vardi2022.groups import sphere_at_its_limit
 
 
 def test_the_sphere_is_filled_to_its_limit(rng):
@@ -23,13 +23,13 @@ def test_the_sphere_is_filled_to_its_limit(rng):
 
 def test_the_universal_perturbation_in_a_million_million_dimensions(rng):
     found = simulate("vardi2022/4.1", Request(dim=10**12, examples=6), rng)
-    assert found.verdict.verdict is Outcome.CONFIRMED
+    assert found.verdict.verdict is CheckOutcome.CONFIRMED
     assert (found.dim, found.examples, found.columns) == (10**12, 6, 6)
 
 
 def test_clusters_with_unit_noise(rng):
     found = simulate("frei2023/4.2", Request(dim=2 * 10**6, test=30), rng)
-    assert found.verdict.verdict is Outcome.CONFIRMED
+    assert found.verdict.verdict is CheckOutcome.CONFIRMED
     assert (found.clusters, found.noise, found.fresh_examples) == (2, 1.0, 30)
 
 

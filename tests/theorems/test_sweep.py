@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.common.latex import latex
-from brittle.report.sweeps import write_latex
-from brittle.theorems import Outcome, check_default, find, sweep
+from brittle.common.result import latex
+from brittle.report.theorem_index import write_latex
+from brittle.theorems import CheckOutcome, check_default, find, sweep
 from brittle.theorems.comparison import at_most
-from brittle.theorems.sweeps import _looseness, _tightest, combinations, violated
+from brittle.theorems.trials import _looseness, _tightest, combinations, violated
 
 
 def seeded():
@@ -40,7 +40,7 @@ def test_sizes_without_an_instance_are_told_in_their_row():
 
 def test_the_decisive_comparisons_are_shown():
     case = sweep(find("vardi2022/C.5"), {"dim": (2000,)}, seeded())[0]
-    assert case.verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert case.verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert case.hypothesis.name in case.verdict.failed
     assert case.conclusion == case.verdict.beyond[0]
 

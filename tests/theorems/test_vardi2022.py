@@ -9,22 +9,19 @@ import torch
 
 from brittle.cli import main
 from brittle.common.errors import InputError
+from brittle.data import Data, DataInfo, Orthogonal, save_data
 from brittle.networks import TwoLayer, save_network
 from brittle.networks.constructions import orthogonal_kkt
-from brittle.settings import Data, Orthogonal, Truth, save_data
-from brittle.theorems import Instance, Outcome, ScalingClaim, check_default, check_instance
-from brittle.theorems.comparison import promise_at_most
+from brittle.theorems import CheckOutcome, Instance, ScalingClaim, check_default, check_instance
+from brittle.theorems.comparison import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM, promise_at_most
 from brittle.theorems.vardi2022 import THEOREMS
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
-from brittle.theorems.vardi2022.example import Lengths
-from brittle.theorems.vardi2022.groups import ExampleGroups
-from brittle.theorems.vardi2022.instances import orthogonal_instance, sphere_instance
-from brittle.theorems.vardi2022.lemmas import DirectionOfEveryNeuron, Lemma, MultiplierSums, RoomIsPositive
-from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
-from brittle.theorems.witness import COMPARATOR_FLIPPED, LARGEST_MARGIN, LONGEST, SMALLEST_NORM
+from brittle.theorems.vardi2022.groups import ExampleGroups, orthogonal_instance, sphere_instance
+from brittle.theorems.vardi2022.lemmas import LemmaC4, LemmaC5, MultiplierSums, OrthogonalLemma
+from brittle.theorems.vardi2022.universal import Lengths, UniversalPerturbation, UniversalPerturbationOnTheMargin
 from tests.theorems.breaking import failed, names
 
-LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, Lemma)]
+LEMMAS = [theorem for theorem in THEOREMS if isinstance(theorem, OrthogonalLemma)]
 EXPLICIT = [theorem for theorem in THEOREMS if not isinstance(theorem, ScalingClaim | FlowFindsKKT)]
 
 
@@ -36,13 +33,13 @@ def closed_form() -> Instance:
 @pytest.mark.parametrize("theorem", EXPLICIT, ids=lambda theorem: theorem.id)
 def test_the_default_instance_is_confirmed(theorem, rng):
     verdict = check_default(theorem, rng)
-    assert verdict.verdict is Outcome.CONFIRMED, verdict.advice
+    assert verdict.verdict is CheckOutcome.CONFIRMED, verdict.advice
     assert all(hypothesis.slack >= 0 for hypothesis in verdict.hypotheses)
 
 
 @pytest.mark.parametrize("theorem", [UniversalPerturbation(), *LEMMAS], ids=lambda theorem: theorem.id)
 def test_the_closed_form_is_confirmed(theorem, closed_form):
-    assert check_instance(theorem, closed_form).verdict is Outcome.CONFIRMED
+    assert check_instance(theorem, closed_form).verdict is CheckOutcome.CONFIRMED
 
 
 def test_the_perturbation_on_orthogonal_examples(closed_form):
@@ -57,14 +54,14 @@ def test_the_perturbation_on_orthogonal_examples(closed_form):
 def test_margins_scale_with_the_network(closed_form):
     larger = Instance(closed_form.data, closed_form.two_layer.scaled(3.0))
     verdict = check_instance(UniversalPerturbation(), larger)
-    assert verdict.verdict is Outcome.CONFIRMED
+    assert verdict.verdict is CheckOutcome.CONFIRMED
     assert [each.threshold for each in verdict.bound if each.name == LARGEST_MARGIN] == [pytest.approx(-9)]
 
 
 def test_almost_orthogonal_examples_at_a_solved_point(rng):
     theorem = UniversalPerturbation(dim=400, examples=21, coherence=4.0)
     verdict = check_default(theorem, rng)
-    assert verdict.verdict is Outcome.CONFIRMED
+    assert verdict.verdict is CheckOutcome.CONFIRMED
     assert verdict.measured[LARGEST_MARGIN] < -1
 
 
@@ -75,7 +72,7 @@ def test_a_doctored_bound_is_violated(closed_form):
             return [promise_at_most(LONGEST, 1.0)]
 
     verdict = check_instance(Doctored(), closed_form)
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert LONGEST in verdict.advice
 
 
@@ -91,7 +88,7 @@ def one_label() -> Instance:
 def in_another_dimension(instance: Instance) -> Instance:
     """The same points as those of a larger space, where √d is larger than their norm."""
     data = instance.data
-    return Instance(replace(data, truth=Truth(dim=data.dim + 1)), instance.network)
+    return Instance(replace(data, truth=DataInfo(dim=data.dim + 1)), instance.network)
 
 
 def unbalanced(instance: Instance) -> Instance:
@@ -156,7 +153,7 @@ def test_the_sums_are_those_of_the_definition(rng):
 
 
 def test_the_direction_lemma_is_an_equality_on_orthogonal_examples(closed_form):
-    (bound,) = check_instance(DirectionOfEveryNeuron(), closed_form).bound
+    (bound,) = check_instance(LemmaC4(), closed_form).bound
     assert bound.value == pytest.approx(1, rel=1e-9)
 
 
@@ -173,14 +170,14 @@ def test_solving_for_a_size_agrees_with_the_hypothesis(unknown):
 
 def test_lemmas_without_a_network(rng):
     data = sphere_instance(100_000, 5, rng).data
-    assert check_instance(RoomIsPositive(), Instance(data)).verdict is Outcome.CONFIRMED
+    assert check_instance(LemmaC5(), Instance(data)).verdict is CheckOutcome.CONFIRMED
     groups = ExampleGroups(data)
     assert groups.constants.limit == pytest.approx((100_001) / (3 * (groups.coherence + 1)))
 
 
 def test_the_length_of_the_perturbation_grows_as_claimed(rng):
     verdict = check_default(Lengths(), rng)
-    assert verdict.verdict is Outcome.SCALING_ONLY
+    assert verdict.verdict is CheckOutcome.SCALING_ONLY
     orthogonal, sphere = verdict.scaling
     assert orthogonal.fitted == pytest.approx(0, abs=0.02)
     assert sphere.fitted == pytest.approx(0.25, abs=0.1)
@@ -190,7 +187,7 @@ def test_the_length_of_the_perturbation_grows_as_claimed(rng):
 def test_class_numbers_are_refused(rng):
     data = Data(torch.eye(4).double() * 2, torch.tensor([0, 1, 1, 0]))
     with pytest.raises(InputError, match="class numbers"):
-        check_instance(RoomIsPositive(), Instance(data))
+        check_instance(LemmaC5(), Instance(data))
 
 
 def test_your_own_files(closed_form, tmp_path, capsys):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from brittle.attacks import first_flip
-from brittle.networks import PyTorch, TwoLayer
+from brittle.data import Data, DataInfo, Orthogonal, Sphere
+from brittle.networks import TorchLinearInit, TwoLayer
 from brittle.networks.constructions import nearly_orthogonal
-from brittle.settings import Data, Orthogonal, Sphere, Truth
-from brittle.theorems import Instance, Outcome, check_default, check_instance, check_many
+from brittle.theorems import CheckOutcome, Instance, check_default, check_instance, check_many
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
 from brittle.theorems.vardi2022.existence import (
     RobustNetworkExists,
@@ -21,7 +21,7 @@ from brittle.theorems.vardi2022.existence import (
     SphereIsNearlyOrthogonal,
     cosine_tail,
 )
-from brittle.theorems.vardi2022.instances import fragile_network
+from brittle.theorems.vardi2022.groups import fragile_network
 from tests.theorems.breaking import failed, names
 
 
@@ -106,21 +106,21 @@ def test_the_stated_probabilities_allow_for_the_exact_ones(dim):
 
 def test_near_orthogonality_needs_the_sphere_and_six_dimensions(rng):
     uneven = Sphere(50).sample(4, rng)
-    uneven = replace(uneven, X=uneven.X * torch.tensor([[1.0], [1], [1], [2]]).double(), truth=Truth())
+    uneven = replace(uneven, X=uneven.X * torch.tensor([[1.0], [1], [1], [2]]).double(), truth=DataInfo())
     assert failed(SphereIsNearlyOrthogonal(), Instance(uneven)) == ["relative spread of ‖x‖"]
     assert failed(SphereIsNearlyOrthogonal(), Instance(Sphere(5).sample(4, rng))) == ["dimension"]
 
 
 def test_a_vacuous_probability_is_said_to_be_one(rng):
     verdict = check_default(SphereIsNearlyOrthogonal(dim=1000, examples=31), rng)
-    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert verdict.verdict is CheckOutcome.INCONCLUSIVE
     assert verdict.measured["exact chance of > ln(d)/√d, summed over pairs"] < 1e-8
 
 
 def test_near_orthogonality_over_many_draws(rng):
     trials = check_many(SphereIsNearlyOrthogonal(), 200, rng)
     assert (trials.failures, trials.skipped) == (0, 0)
-    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.verdict is CheckOutcome.CONFIRMED
 
 
 def test_many_draws_at_once_fail_as_often_as_the_exact_tail_says(rng):
@@ -133,7 +133,7 @@ def test_many_draws_at_once_fail_as_often_as_the_exact_tail_says(rng):
 
 def test_flow_must_begin_at_a_small_loss(rng):
     data = Sphere(20).sample(5, rng)
-    instance = Instance(data, PyTorch().draw(20, 10, rng))
+    instance = Instance(data, TorchLinearInit().draw(20, 10, rng))
     assert failed(FlowFindsKKT(), instance) == ["sum of the losses"]
 
 

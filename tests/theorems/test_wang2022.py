@@ -10,9 +10,9 @@ import pytest
 import torch
 from scipy import stats
 
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
-from brittle.theorems import Instance, Outcome, Theorem, check_default, check_instance, check_many
+from brittle.theorems import CheckOutcome, Instance, Theorem, check_default, check_instance, check_many
 from brittle.theorems.wang2022 import (
     THEOREMS,
     Bernstein,
@@ -46,7 +46,7 @@ from brittle.theorems.wang2022 import (
     UniformChange,
 )
 from brittle.theorems.wang2022.attack import one_step, segment_change
-from brittle.theorems.wang2022.ball import Ball, lazy_instance
+from brittle.theorems.wang2022.ball import WeightBall, lazy_instance, output_bound
 from brittle.theorems.wang2022.change import found_change, from_above
 from brittle.theorems.wang2022.gradient import (
     _shortest,
@@ -57,42 +57,41 @@ from brittle.theorems.wang2022.gradient import (
     sound_last_term,
 )
 from brittle.theorems.wang2022.neurons import AT_MOVED, AT_X, CHANGES, displaced
-from brittle.theorems.wang2022.output import output_bound
 from brittle.theorems.wang2022.sweep import first_open_dim
 
 BALL = {"dim": 60, "width": 400, "radius": 0.5}
 LONG = {"dim": 200, "width": 2000, "radius": 0.5, "gamma": 0.5, "examples": 1}
 SWEEP = {"dims": (16, 25, 36), "networks": 2, "examples": 5, "radius": 0.6}
 SMALL = [
-    (OneStepFlips(**SWEEP, ratios=(0.1,)), Outcome.SCALING_ONLY),
-    (OneStepWithoutConstants(dim=1000, width=500, examples=3), Outcome.CONFIRMED),
-    (NoRobustLazyNetwork(**SWEEP), Outcome.SCALING_ONLY),
-    (Cone(dim=30, width=100), Outcome.CONFIRMED),
-    (BoundedOutputWide(**BALL), Outcome.CONFIRMED),
-    (QuarterRoot(), Outcome.CONFIRMED),
-    (PrintedQuarterRoot(), Outcome.VIOLATED),
-    (Bernstein(), Outcome.CONFIRMED),
-    (SoundMoments(), Outcome.CONFIRMED),
-    (PrintedMoments(), Outcome.VIOLATED),
-    (SoundChiSquare(), Outcome.CONFIRMED),
-    (PrintedChiSquare(), Outcome.VIOLATED),
-    (Chernoff(), Outcome.CONFIRMED),
-    (LipschitzOfGaussians(), Outcome.CONFIRMED),
-    (FewUnstable(**BALL), Outcome.CONFIRMED),
-    (PrintedUnstable(**BALL, size=0.13), Outcome.VIOLATED),
-    (BoundedOutput(**BALL), Outcome.CONFIRMED),
-    (RareCrossing(), Outcome.CONFIRMED),
-    (RareCrossingNearby(), Outcome.CONFIRMED),
-    (PrintedLongGradient(**LONG), Outcome.CONFIRMED),
-    (SoundLongGradient(**LONG), Outcome.CONFIRMED),
-    (SubsetOfFlips(draws=3), Outcome.VIOLATED),
-    (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.INCONCLUSIVE),
-    (SoundFixedDirection(dim=300, width=1000, gamma=0.4), Outcome.CONFIRMED),
-    (GradientChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
-    (UniformChange(dim=25, width=2300), Outcome.INCONCLUSIVE),
-    (SmallChange(dims=(9, 16, 25)), Outcome.SCALING_ONLY),
-    (PrintedCountingStep(), Outcome.VIOLATED),
-    (SoundCountingStep(), Outcome.CONFIRMED),
+    (OneStepFlips(**SWEEP, ratios=(0.1,)), CheckOutcome.SCALING_ONLY),
+    (OneStepWithoutConstants(dim=1000, width=500, examples=3), CheckOutcome.CONFIRMED),
+    (NoRobustLazyNetwork(**SWEEP), CheckOutcome.SCALING_ONLY),
+    (Cone(dim=30, width=100), CheckOutcome.CONFIRMED),
+    (BoundedOutputWide(**BALL), CheckOutcome.CONFIRMED),
+    (QuarterRoot(), CheckOutcome.CONFIRMED),
+    (PrintedQuarterRoot(), CheckOutcome.VIOLATED),
+    (Bernstein(), CheckOutcome.CONFIRMED),
+    (SoundMoments(), CheckOutcome.CONFIRMED),
+    (PrintedMoments(), CheckOutcome.VIOLATED),
+    (SoundChiSquare(), CheckOutcome.CONFIRMED),
+    (PrintedChiSquare(), CheckOutcome.VIOLATED),
+    (Chernoff(), CheckOutcome.CONFIRMED),
+    (LipschitzOfGaussians(), CheckOutcome.CONFIRMED),
+    (FewUnstable(**BALL), CheckOutcome.CONFIRMED),
+    (PrintedUnstable(**BALL, size=0.13), CheckOutcome.VIOLATED),
+    (BoundedOutput(**BALL), CheckOutcome.CONFIRMED),
+    (RareCrossing(), CheckOutcome.CONFIRMED),
+    (RareCrossingNearby(), CheckOutcome.CONFIRMED),
+    (PrintedLongGradient(**LONG), CheckOutcome.CONFIRMED),
+    (SoundLongGradient(**LONG), CheckOutcome.CONFIRMED),
+    (SubsetOfFlips(draws=3), CheckOutcome.VIOLATED),
+    (PrintedFixedDirection(dim=300, width=1000, gamma=0.4), CheckOutcome.INCONCLUSIVE),
+    (SoundFixedDirection(dim=300, width=1000, gamma=0.4), CheckOutcome.CONFIRMED),
+    (GradientChange(dim=25, width=2300), CheckOutcome.INCONCLUSIVE),
+    (UniformChange(dim=25, width=2300), CheckOutcome.INCONCLUSIVE),
+    (SmallChange(dims=(9, 16, 25)), CheckOutcome.SCALING_ONLY),
+    (PrintedCountingStep(), CheckOutcome.VIOLATED),
+    (SoundCountingStep(), CheckOutcome.CONFIRMED),
 ]
 
 
@@ -226,7 +225,7 @@ def bent() -> Instance:
 @pytest.mark.parametrize(("theorem", "breaking", "name"), BREAKS)
 def test_breaking_one_hypothesis_names_exactly_that_one(theorem, breaking, name):
     verdict = check_instance(theorem, breaking(default_of(theorem)))
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert verdict.failed == [name]
 
 
@@ -239,11 +238,11 @@ def test_a_flat_output_has_no_step(rng):
 
 
 @pytest.fixture
-def ball(rng) -> Ball:
-    return Ball(lazy_instance(12, 40, 2.0, 4, 0, rng), 2.0)
+def ball(rng) -> WeightBall:
+    return WeightBall(lazy_instance(12, 40, 2.0, 4, 0, rng), 2.0)
 
 
-def somewhere(ball: Ball, rng: torch.Generator) -> TwoLayer:
+def somewhere(ball: WeightBall, rng: torch.Generator) -> TwoLayer:
     """A random network on the surface of the ball."""
     moves = torch.randn(ball.start.W.shape, generator=rng, dtype=torch.float64)
     return replace(ball.start, W=ball.start.W + ball.reach * moves / moves.norm(dim=1, keepdim=True))
@@ -314,7 +313,7 @@ def test_the_shortest_gradient_is_no_longer_than_the_start_allows(ball):
 def test_drawn_gradients_follow_the_law_of_explicit_ones(rng):
     """Without a ball to move in, both are √(k/m)·χ."""
     drawn = [drawn_gradient(30, 50, 0.0, rng) for _ in range(300)]
-    explicit = [shortest_gradient(Ball(lazy_instance(30, 50, 0.0, 1, 0, rng), 0.0), 0) for _ in range(300)]
+    explicit = [shortest_gradient(WeightBall(lazy_instance(30, 50, 0.0, 1, 0, rng), 0.0), 0) for _ in range(300)]
     assert stats.ks_2samp(drawn, explicit).pvalue > 1e-3
 
 
@@ -339,7 +338,7 @@ def test_the_numbers_of_the_specification():
 
 def test_a_negative_bound_on_a_norm_is_vacuous(rng):
     verdict = check_default(PrintedLongGradient(dim=200, width=400, radius=5.0, examples=1), rng)
-    assert verdict.verdict is Outcome.INCONCLUSIVE
+    assert verdict.verdict is CheckOutcome.INCONCLUSIVE
     assert "vacuous" in verdict.advice
 
 
@@ -378,7 +377,7 @@ def test_a_crossed_neuron_really_changes_sign_near_its_edge(rng):
 )
 def test_lemmas_hold_over_many_draws(theorem, rng):
     trials = check_many(theorem, 200, rng)
-    assert trials.verdict is Outcome.CONFIRMED
+    assert trials.verdict is CheckOutcome.CONFIRMED
     assert trials.promised_failure_rate == theorem.gamma
 
 
@@ -428,7 +427,7 @@ def test_exponents_come_with_errors_and_the_confounder():
 def test_one_network_alone_has_no_exponent():
     theorem = OneStepFlips(**SWEEP, ratios=(0.1,))
     verdict = check_instance(theorem, replace(default_of(theorem), facts=None))
-    assert verdict.verdict is Outcome.SCALING_ONLY
+    assert verdict.verdict is CheckOutcome.SCALING_ONLY
     assert verdict.scaling == ()
     assert "no exponent" in verdict.advice
 
@@ -454,8 +453,8 @@ def test_b9_begins_to_bite_beyond_any_computer():
 def test_the_counting_step_fails_as_printed_and_holds_when_nothing_is_dropped(dim):
     width, instance = math.ceil(dim**2.4), default_of(SoundCountingStep())
     instance = replace(instance, data=replace(instance.data, truth=replace(instance.data.truth, dim=dim)))
-    assert check_instance(PrintedCountingStep(width=width), instance).verdict is Outcome.VIOLATED
-    assert check_instance(SoundCountingStep(width=width), instance).verdict is Outcome.CONFIRMED
+    assert check_instance(PrintedCountingStep(width=width), instance).verdict is CheckOutcome.VIOLATED
+    assert check_instance(SoundCountingStep(width=width), instance).verdict is CheckOutcome.CONFIRMED
 
 
 def test_the_search_for_a_short_gradient_starts_where_it_is_told_and_stops_where_no_flip_helps():
@@ -473,7 +472,7 @@ def test_a_network_alone_is_one_start_beside_a_quarter_of_the_root():
     instance = lazy_instance(16, 30, 0.5, 1, 0, torch.Generator().manual_seed(0))
     measures = theorem.witness(instance).measures
     assert measures["√d/4"] == 1
-    assert measures["smallest ‖∇f(x)‖ found in the ball"] == pytest.approx(shortest_found(Ball(instance, 0.5)))
+    assert measures["smallest ‖∇f(x)‖ found in the ball"] == pytest.approx(shortest_found(WeightBall(instance, 0.5)))
 
 
 @pytest.mark.parametrize(("change", "rho"), [(0.8, 0.8), (0.9, math.inf)])
@@ -554,7 +553,7 @@ def test_half_of_the_unstable_neurons_of_a_drawn_start_are_active(monkeypatch):
 
 def test_failures_of_b_5_are_counted_over_the_corners_of_the_ball(monkeypatch):
     """Three neurons: the output is largest where each input is as far up or down as it may be. 900 draws at once."""
-    monkeypatch.setattr("brittle.theorems.wang2022.output.DRAWS_AT_ONCE", 3 * 900)
+    monkeypatch.setattr("brittle.theorems.wang2022.ball.DRAWS_AT_ONCE", 3 * 900)
     theorem, V, failures = BoundedOutput(width=3, radius=3.0, gamma=0.99), 3 / math.sqrt(3), 0
     rng, counted = torch.Generator().manual_seed(5), theorem.failures(2000, torch.Generator().manual_seed(5))
     limit = math.sqrt(2 * math.log(2 / 0.99)) + 2 * math.log(2 / 0.99) / math.sqrt(3) + 3

@@ -7,15 +7,14 @@ from math import e, exp, log, sqrt
 import pytest
 import torch
 
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
 from brittle.theorems import Instance
 from brittle.theorems import wang2022 as wang
 from brittle.theorems.base import LikelyClaim, Theorem
 from brittle.theorems.wang2022.attack import OneStep
-from brittle.theorems.wang2022.change import ChangeSweep, bites_from, change_bound
+from brittle.theorems.wang2022.change import ChangeSweep, bites_from, change_bound, uniform_bound
 from brittle.theorems.wang2022.sweep import OneStepSweep, RobustRadii, Rung, WorstStep
-from brittle.theorems.wang2022.uniform import uniform_bound
 from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
 BALL = {"dim": 150, "width": 300, "radius": 0.7, "gamma": 0.3, "examples": 1, "steps": 0}

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brittle.auditing.applicable import applicable
-from brittle.auditing.budget import Budget
+from brittle.auditing.budget import WorkBudget
+from brittle.auditing.found import applicable
 from brittle.networks import TwoLayer
-from brittle.theorems import Instance, Outcome, check_instance
+from brittle.theorems import CheckOutcome, Instance, check_instance
 from brittle.theorems.wang2022 import (
     THEOREMS,
     BoundedOutput,
@@ -22,22 +22,21 @@ from brittle.theorems.wang2022 import (
     SoundFixedDirection,
 )
 from brittle.theorems.wang2022.attack import one_step
-from brittle.theorems.wang2022.ball import KNOWN_START, Ball, BallClaim, lazy_instance
-from brittle.theorems.wang2022.change import found_change
-from brittle.theorems.wang2022.farthest import gradient as change_gradient
-from brittle.theorems.wang2022.farthest import largest_change
-from brittle.theorems.wang2022.sweep import FAILS, OneStepSweep, Sweep, fails_at, radius_90
+from brittle.theorems.wang2022.ball import KNOWN_START, BallClaim, WeightBall, lazy_instance
+from brittle.theorems.wang2022.change import found_change, largest_change
+from brittle.theorems.wang2022.change import gradient as change_gradient
+from brittle.theorems.wang2022.sweep import FAILS, LazySweep, OneStepSweep, fails_at, radius_90
 from brittle.theorems.wang2022.worst import WorstCase, hardest_for_all
 
 BALL = {"dim": 60, "width": 400, "radius": 0.5}
-IN_BALL = [theorem for theorem in THEOREMS if isinstance(theorem, BallClaim | Sweep)]
+IN_BALL = [theorem for theorem in THEOREMS if isinstance(theorem, BallClaim | LazySweep)]
 
 
-def ball_of(dim: int, width: int, radius: float, examples: int = 1, seed: int = 0) -> Ball:
-    return Ball(lazy_instance(dim, width, radius, examples, 0, torch.Generator().manual_seed(seed)), radius)
+def ball_of(dim: int, width: int, radius: float, examples: int = 1, seed: int = 0) -> WeightBall:
+    return WeightBall(lazy_instance(dim, width, radius, examples, 0, torch.Generator().manual_seed(seed)), radius)
 
 
-def gradient(network: TwoLayer, ball: Ball) -> torch.Tensor:
+def gradient(network: TwoLayer, ball: WeightBall) -> torch.Tensor:
     X = ball.instance.data.X[:1]
     return network.logit_gradients(X, torch.ones(1).double())[0]
 
@@ -47,7 +46,7 @@ def gradient(network: TwoLayer, ball: Ball) -> torch.Tensor:
 def test_the_worst_networks_lie_in_the_ball_and_know_their_start(radius, kind):
     ball = ball_of(20, 300, radius)
     network = getattr(WorstCase(ball), kind)
-    assert Ball(Instance(ball.instance.data, network), radius).moved <= radius * (1 + 1e-12)
+    assert WeightBall(Instance(ball.instance.data, network), radius).moved <= radius * (1 + 1e-12)
     torch.testing.assert_close(network.start.W, ball.start.W)
 
 
@@ -109,7 +108,7 @@ def test_the_fixed_step_holds_in_a_small_ball_and_fails_when_its_constant_is_too
 def test_3_1_shows_typical_and_worst_side_by_side(rng):
     theorem = OneStepFlips(dims=(9, 16, 25), networks=1, examples=2, ratios=(0.1, 1.5), radius=0.5)
     verdict = check_instance(theorem, theorem.default(rng))
-    assert verdict.verdict is Outcome.SCALING_ONLY
+    assert verdict.verdict is CheckOutcome.SCALING_ONLY
     kinds = {each.measure.split(" at ")[0] for each in verdict.scaling}
     assert {"‖δ‖ typical", "‖δ‖ worst", "‖∇f‖ typical", "‖∇f‖ worst", "η typical", "η worst"} <= kinds
     assert verdict.measured["worst ‖δ‖"] >= verdict.measured["mean ‖δ‖"] / 5
@@ -123,9 +122,9 @@ def test_the_claim_fails_from_the_smallest_ratio_that_failed():
 
 def test_one_network_for_all_examples_holds_out_longer_than_the_start():
     instance = lazy_instance(25, 2300, 2.0, 8, 0, torch.Generator().manual_seed(1))
-    ball = Ball(instance, 2.0)
+    ball = WeightBall(instance, 2.0)
     hard = hardest_for_all(ball)
-    assert Ball(Instance(instance.data, hard), 2.0).moved <= 2.0 * (1 + 1e-12)
+    assert WeightBall(Instance(instance.data, hard), 2.0).moved <= 2.0 * (1 + 1e-12)
     assert radius_90(hard, instance) > 1.2 * radius_90(instance.two_layer, instance)
 
 
@@ -143,7 +142,7 @@ def test_an_unknown_start_is_refused(theorem):
     instance = lazy_instance(60, 400, 0.5, 2, 0, torch.Generator().manual_seed(0))
     alone = replace(instance, network=replace(instance.two_layer, start=None))
     verdict = check_instance(theorem, alone)
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert KNOWN_START in verdict.failed
 
 
@@ -160,7 +159,7 @@ def test_a_network_far_from_its_start_is_refused_with_and_without_it():
 def test_the_audit_gives_the_unknown_start_as_the_reason():
     instance = lazy_instance(60, 400, 0.5, 2, 0, torch.Generator().manual_seed(0))
     network = replace(instance.two_layer, start=None)
-    rows = applicable(Instance(instance.data, network), Budget(60))
+    rows = applicable(Instance(instance.data, network), WorkBudget(60))
     by_id = {row.id: row for row in rows}
     for identity in ("wang2022/B.5", "wang2022/B.7", "wang2022/3.1"):
         assert not by_id[identity].applies
@@ -171,7 +170,7 @@ def test_the_long_gradient_of_b_7_is_judged_at_a_network_that_exists(rng):
     theorem = PrintedLongGradient(dim=200, width=2000, radius=0.5, gamma=0.5, examples=1)
     instance = theorem.default(rng)
     found = check_instance(theorem, instance).measured["smallest ‖∇f(x)‖ found in the ball"]
-    ball = Ball(instance, 0.5)
+    ball = WeightBall(instance, 0.5)
     assert found == pytest.approx(float(gradient(WorstCase(ball).gradient, ball).norm()))
 
 
@@ -179,7 +178,7 @@ def test_the_largest_change_of_the_gradient_lies_in_the_ball_and_beats_the_start
     ball = ball_of(25, 2300, 1.0)
     x = ball.instance.data.X[0]
     network, delta = largest_change(ball, 0, 0.2)
-    assert Ball(Instance(ball.instance.data, network), 1.0).moved <= 1.0 * (1 + 1e-9)
+    assert WeightBall(Instance(ball.instance.data, network), 1.0).moved <= 1.0 * (1 + 1e-9)
     assert float(delta.norm()) <= 0.2 * (1 + 1e-12)
     g = gradient(ball.start, ball)
     at_start = (g - change_gradient(ball.start, x + 0.2 * g / g.norm())).norm()

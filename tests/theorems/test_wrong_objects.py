@@ -5,19 +5,23 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 
+from brittle.data import Data
 from brittle.networks import TwoLayer
-from brittle.settings import Data
-from brittle.theorems import Instance, Outcome, check_instance
+from brittle.theorems import CheckOutcome, Instance, check_instance
+from brittle.theorems.comparison import LARGEST_MARGIN, Witness
+from brittle.theorems.frei2023.lemmas import worst_in_clusters
 from brittle.theorems.frei2023.statements import NotRobust
-from brittle.theorems.frei2023.worst import worst_in_clusters
 from brittle.theorems.kkt_proof import OtherPoints
-from brittle.theorems.kkt_proof.points import LARGEST_ELSEWHERE
-from brittle.theorems.vardi2022.groups import ExampleGroups
-from brittle.theorems.vardi2022.instances import almost_orthogonal_instance, orthogonal_instance, robust_network
+from brittle.theorems.kkt_proof.steps import LARGEST_ELSEWHERE
+from brittle.theorems.vardi2022.groups import (
+    ExampleGroups,
+    almost_orthogonal_instance,
+    orthogonal_instance,
+    robust_network,
+)
 from brittle.theorems.vardi2022.lemmas import OtherNeuronsPull, OwnNeuronsFall
 from brittle.theorems.vardi2022.remarks import PerturbationTransfers, UnequalNorms, WidthTwoSuffices
 from brittle.theorems.vardi2022.universal import UniversalPerturbation
-from brittle.theorems.witness import LARGEST_MARGIN, Witness
 from tests.theorems.clusters import known
 
 
@@ -51,7 +55,7 @@ def test_a_tenth_of_z_is_too_short_everywhere(examples):
             return replace(witness, perturbations=moves, measures={LARGEST_ELSEWHERE: max(margins)})
 
     verdict = check_instance(Short(), examples)
-    assert verdict.verdict is Outcome.VIOLATED
+    assert verdict.verdict is CheckOutcome.VIOLATED
     assert {each.name for each in verdict.bound if not each.holds} == {LARGEST_MARGIN, LARGEST_ELSEWHERE}
 
 
@@ -68,10 +72,10 @@ def test_one_point_alone_shows_no_transfer(examples):
 
 @pytest.mark.parametrize("lemma", [OwnNeuronsFall(), OtherNeuronsPull()], ids=lambda lemma: lemma.id)
 def test_a_component_of_the_proof_fails_with_a_z_that_is_too_short(lemma, examples, monkeypatch):
-    assert check_instance(lemma, examples).verdict is Outcome.CONFIRMED
+    assert check_instance(lemma, examples).verdict is CheckOutcome.CONFIRMED
     z = ExampleGroups(examples.data).perturbation
     monkeypatch.setattr(ExampleGroups, "perturbation", property(lambda self: 0.05 * z))
-    assert check_instance(lemma, examples).verdict is Outcome.VIOLATED
+    assert check_instance(lemma, examples).verdict is CheckOutcome.VIOLATED
 
 
 def test_norms_that_differ_too_much_leave_no_room(examples):
@@ -84,7 +88,7 @@ def test_dependent_examples_are_beyond_width_two():
     """x, -x and x again with the wrong label: no linear function has margin 1."""
     X = torch.tensor([[2.0, 0, 0, 0], [-2.0, 0, 0, 0], [0, 2.0, 0, 0]]).double()
     verdict = check_instance(WidthTwoSuffices(), Instance(Data(X, torch.tensor([1.0, 1, -1]).double())), beyond=True)
-    assert verdict.verdict is Outcome.HYPOTHESES_FAIL
+    assert verdict.verdict is CheckOutcome.HYPOTHESES_FAIL
     assert not verdict.beyond[0].holds
 
 
@@ -106,7 +110,7 @@ def test_the_worst_point_is_worse_than_every_fresh_one():
 
 
 def test_a_network_that_z_does_not_flip_is_refused():
-    from brittle.theorems.frei2023.instances import robust_network as cluster_network
+    from brittle.theorems.frei2023.groups import robust_network as cluster_network
 
     robust = Instance(known().data, cluster_network(known().data))
     assert check_instance(NotRobust(dim=570, clusters=2), robust).failed == ["distance from a KKT point"]

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch
-from brittle.settings import Sphere
-from brittle.training import Descent, Exponential, Flow, LogLoss, Steps, run
+from brittle.data import Sphere
+from brittle.networks import TorchLinearInit
+from brittle.training import Exponential, Flow, GradientDescent, LogLoss, Steps, run
 from tests.cases import REGIMES
 
 
 def setup(seed=0):
     rng = torch.Generator().manual_seed(seed)
     data = Sphere(8).sample(10, rng)
-    return PyTorch().draw(8, 12, rng), data, rng
+    return TorchLinearInit().draw(8, 12, rng), data, rng
 
 
 @pytest.mark.parametrize("regime", [regime for _, regime in REGIMES], ids=[name for name, _ in REGIMES])
@@ -54,7 +54,7 @@ def test_a_budget_leaves_a_checkpoint_from_which_a_larger_one_goes_on(tmp_path):
 
 def test_too_long_a_step_keeps_the_last_good_state(tmp_path):
     place = tmp_path / "run.npz"
-    result = Descent(until=Steps(9), rate=1e9, loss=Exponential()).train(*setup(), checkpoint=place)
+    result = GradientDescent(until=Steps(9), rate=1e9, loss=Exponential()).train(*setup(), checkpoint=place)
     assert result.status == "diverged"
     with np.load(place, allow_pickle=False) as arrays:
         assert np.isfinite(arrays["theta"]).all()

@@ -9,10 +9,10 @@ import torch
 from scipy.integrate import solve_ivp
 
 from brittle.common.errors import InputError
-from brittle.networks import Adapter, Convolution, Deep, Dense, Kaiming, PyTorch, TwoLayer
-from brittle.settings import Data, Gaussian, Sphere, Subspace
+from brittle.data import Data, Gaussian, Sphere, Subspace
+from brittle.networks import Adapter, Convolution, Deep, Dense, Kaiming, TorchLinearInit, TwoLayer
 from brittle.training import Exponential, Flow, Logistic, LogLoss, Loss, MarginStalls, Steps, Time
-from brittle.training.pairs import PAIRS, Tableau
+from brittle.training.flow import PAIRS, Tableau
 
 
 def by_scipy(network, data, target):
@@ -52,7 +52,7 @@ def test_the_path_is_scipys(pair):
     """On an instance in which neurons cross kinks and none slides along one: there both integrators would crawl."""
     rng = torch.Generator().manual_seed(3)
     data = Gaussian(3, variance=1.0).sample(2, rng)
-    network = PyTorch().draw(3, 4, rng)
+    network = TorchLinearInit().draw(3, 4, rng)
     result = Flow(until=LogLoss(-3), pair=pair, tolerance=1e-5).train(network, data)
     expected = by_scipy(network, data, result.log_loss)
     for name in ("W", "b", "v"):
@@ -79,7 +79,7 @@ def test_a_pair_has_the_order_that_it_declares(name):
 
 def test_it_lands_on_the_loss_that_was_asked_for(rng):
     data = Sphere(20).sample(8, rng)
-    network = PyTorch().draw(20, 50, rng)
+    network = TorchLinearInit().draw(20, 50, rng)
     result = Flow(until=Loss(1e-30)).train(network, data)
     assert result.status == "reached"
     assert result.stopped_by == "loss=1e-30"
@@ -91,7 +91,7 @@ def test_it_lands_on_the_loss_that_was_asked_for(rng):
 
 def test_what_is_reported_is_true_of_the_network(rng):
     data = Sphere(20).sample(8, rng)
-    result = Flow(until=LogLoss(-40)).train(PyTorch().draw(20, 50, rng), data)
+    result = Flow(until=LogLoss(-40)).train(TorchLinearInit().draw(20, 50, rng), data)
     q = result.network.margins(data.X, data.y)
     assert result.margin == pytest.approx(float(q.min()), rel=1e-9)
     assert result.normalised_margin == pytest.approx(float(q.min() / result.network.squared_norm), rel=1e-9)
@@ -106,7 +106,7 @@ def test_what_is_reported_is_true_of_the_network(rng):
 def test_the_smoothed_margin_never_falls(rng):
     """Lyu and Li: along gradient flow γ̃ = -ln L_sum/‖θ‖² does not fall once it is positive."""
     data = Sphere(30).sample(20, rng)
-    path = Flow(until=LogLoss(-60)).train(PyTorch().draw(30, 100, rng), data).path
+    path = Flow(until=LogLoss(-60)).train(TorchLinearInit().draw(30, 100, rng), data).path
     smoothed = [point.smoothed_margin for point in path if point.smoothed_margin > 0]
     assert len(smoothed) > 10
     assert all(later > earlier for earlier, later in pairwise(smoothed))
@@ -115,7 +115,7 @@ def test_the_smoothed_margin_never_falls(rng):
 def test_balance_is_kept(rng):
     """v_j² - ‖w_j‖² - b_j² is constant along gradient flow, neuron by neuron."""
     data = Sphere(10).sample(6, rng)
-    network = PyTorch().draw(10, 20, rng)
+    network = TorchLinearInit().draw(10, 20, rng)
     after = Flow(until=LogLoss(-5)).train(network, data).network
     before_after = [net.v**2 - net.W.square().sum(1) - net.b**2 for net in (network, after)]
     torch.testing.assert_close(*before_after, atol=2e-3, rtol=0)
@@ -123,7 +123,7 @@ def test_balance_is_kept(rng):
 
 def test_training_in_the_span_changes_nothing_but_rounding(rng):
     data = Sphere(40).sample(6, rng)
-    network = PyTorch().draw(40, 30, rng)
+    network = TorchLinearInit().draw(40, 30, rng)
     inside, outside = (
         Flow(until=LogLoss(-10), tolerance=1e-3, span=span).train(network, data) for span in (True, False)
     )
@@ -154,7 +154,7 @@ def test_weights_off_a_rotated_subspace_move_by_rounding_only(rng):
 def test_rotating_the_data_rotates_the_training(rng):
     """melamed2023 A.1."""
     data = Sphere(8).sample(6, rng)
-    network = PyTorch().draw(8, 15, rng)
+    network = TorchLinearInit().draw(8, 15, rng)
     R = torch.linalg.qr(torch.randn(8, 8, generator=rng, dtype=torch.float64)).Q
     turned = TwoLayer(network.W @ R.T, network.b, network.v)
     flow = Flow(until=LogLoss(-5), tolerance=1e-3, span=False)
@@ -164,14 +164,14 @@ def test_rotating_the_data_rotates_the_training(rng):
 
 def test_a_log_loss_of_minus_ten_thousand(rng):
     data = Data(torch.eye(2), torch.tensor([1.0, -1.0]))
-    result = Flow(until=LogLoss(-1e4), tolerance=1e-2).train(PyTorch().draw(2, 8, rng), data)
+    result = Flow(until=LogLoss(-1e4), tolerance=1e-2).train(TorchLinearInit().draw(2, 8, rng), data)
     assert result.status == "reached"
     assert result.margin == pytest.approx(1e4, rel=1e-2)
 
 
 def test_float32_ends_near_float64(rng):
     data = Sphere(20).sample(8, rng)
-    network = PyTorch().draw(20, 50, rng)
+    network = TorchLinearInit().draw(20, 50, rng)
     single, double = (Flow(until=LogLoss(-30), precision=kind).train(network, data) for kind in ("float32", "float64"))
     assert single.network.dtype == torch.float32
     assert single.normalised_margin == pytest.approx(double.normalised_margin, rel=1e-3)
@@ -187,7 +187,7 @@ def test_the_logistic_flow_joins_the_exponential_one(rng):
 
 def test_deep_networks_flow_too(rng):
     data = Sphere(6).sample(5, rng)
-    network = PyTorch().draw_deep(6, [10, 8], rng)
+    network = TorchLinearInit().draw_deep(6, [10, 8], rng)
     result = Flow(until=LogLoss(-3), tolerance=1e-2).train(network, data)
     assert result.status == "reached"
     assert result.network.start is not None
@@ -203,7 +203,7 @@ def test_plain_modules_flow_too(rng):
 def test_contradictory_labels_end_in_a_stall(rng):
     """The margins are q and -q, the loss is cosh q ≥ 1; a step errs by 3e-4 of ‖θ‖ ≈ 2, so q² stays below 1e-5."""
     data = Data(torch.ones(2, 3), torch.tensor([1.0, -1.0]))
-    result = Flow(until=LogLoss(-5)).train(PyTorch().draw(3, 5, rng), data)
+    result = Flow(until=LogLoss(-5)).train(TorchLinearInit().draw(3, 5, rng), data)
     assert result.status == "stalled"
     assert "falls no further" in result.message
     assert -1e-12 <= result.log_loss <= 5e-6
@@ -211,25 +211,25 @@ def test_contradictory_labels_end_in_a_stall(rng):
 
 def test_it_can_stop_where_the_margin_stalls(rng):
     data = Data(torch.eye(2), torch.tensor([1.0, -1.0]))
-    result = Flow(until=(MarginStalls(0.01), Steps(5000))).train(PyTorch().draw(2, 8, rng), data)
+    result = Flow(until=(MarginStalls(0.01), Steps(5000))).train(TorchLinearInit().draw(2, 8, rng), data)
     assert result.stopped_by == "margin_stalls=0.01"
 
 
 def test_seconds_are_a_budget(rng):
-    result = Flow(until=(LogLoss(-1e9), Time(1e-9))).train(PyTorch().draw(4, 5, rng), Sphere(4).sample(3, rng))
+    result = Flow(until=(LogLoss(-1e9), Time(1e-9))).train(TorchLinearInit().draw(4, 5, rng), Sphere(4).sample(3, rng))
     assert result.status == "budget"
     assert "before log_loss=-1e+09 was reached" in result.message
 
 
 def test_networks_of_any_depth_are_converted(rng):
     flow = Flow(until=Steps(3), precision="float32")
-    trained = flow.train(PyTorch().draw_deep(6, [10, 8], rng), Sphere(6).sample(5, rng)).network
+    trained = flow.train(TorchLinearInit().draw_deep(6, [10, 8], rng), Sphere(6).sample(5, rng)).network
     assert trained.dtype == torch.float32
 
 
 def test_a_deep_network_is_trained_in_the_span_as_outside_it(rng):
     """Weights off the span never move; to rounding both ways are the same path."""
-    network, data = PyTorch().draw_deep(20, [10, 8], rng, outputs=1), Sphere(20).sample(5, rng)
+    network, data = TorchLinearInit().draw_deep(20, [10, 8], rng, outputs=1), Sphere(20).sample(5, rng)
     inside, outside = (Flow(until=Steps(20), span=span).train(network, data).network for span in (True, False))
     for a, b in zip(inside.weights, outside.weights, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-8)  # rounding grows along the path

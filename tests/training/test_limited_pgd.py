@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from brittle.attacks import MinimumNorm
+from brittle.data import Data, Sphere
 from brittle.geometry import nearest_rivals
-from brittle.networks import Deep, PyTorch
+from brittle.networks import Deep, TorchLinearInit
 from brittle.networks.affine import Dense
-from brittle.settings import Data, Sphere
 from brittle.training import Flow, LimitedPGD, Logistic, LogLoss, Steps
 
 
@@ -18,7 +18,7 @@ def generator(seed=0):
 @pytest.fixture(scope="module")
 def sphere():
     data = Sphere(20).sample(16, generator())
-    start = PyTorch().draw(20, 30, generator(1))
+    start = TorchLinearInit().draw(20, 30, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 

@@ -7,10 +7,10 @@ import torch
 
 from brittle.attacks import MinimumNorm
 from brittle.common.errors import InputError
+from brittle.data import Data, Sphere
 from brittle.geometry import nearest_rivals
-from brittle.networks import Adapter, Deep, PyTorch
+from brittle.networks import Adapter, Deep, TorchLinearInit
 from brittle.networks.affine import Convolution, Dense
-from brittle.settings import Data, Sphere
 from brittle.training import Flow, LipschitzMargin, Logistic, LogLoss, Steps
 from brittle.training.lipschitz_margin import operator_norm, with_unit_norms
 
@@ -26,7 +26,7 @@ def draw(*shape, seed=0):
 @pytest.fixture(scope="module")
 def sphere():
     data = Sphere(20).sample(16, generator())
-    start = PyTorch().draw(20, 30, generator(1))
+    start = TorchLinearInit().draw(20, 30, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 

@@ -9,18 +9,18 @@ from torch import nn
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual
 from brittle.common.errors import InputError
+from brittle.data import Clusters, Data, Sphere, Subspace
 from brittle.geometry import nearest_rivals
-from brittle.networks import Adapter, Deep, PyTorch, TwoLayer, as_network
+from brittle.networks import Adapter, Deep, TorchLinearInit, TwoLayer, as_network
 from brittle.networks.affine import Convolution, Dense
 from brittle.networks.folded import Folded
-from brittle.settings import Clusters, Data, Sphere, Subspace
-from brittle.training import Descent, Ending, Flow, LimitedPGD, Logistic, LogLoss, MaximumRadius, Steps, Time
+from brittle.training import Flow, GradientDescent, LimitedPGD, Logistic, LogLoss, MaximumRadius, Status, Steps, Time
 from brittle.training.descent import Batches
 from brittle.training.guarded import GuardedObjective
-from brittle.training.maximum_radius import Boundary, MaximumRadiusRun
+from brittle.training.maximum_radius import BoundaryPath, MaximumRadiusRun
 from brittle.training.normal_form import NormalForm, balanced
-from brittle.training.run import Ended
-from brittle.training.stops import Limit
+from brittle.training.run import RunEnded
+from brittle.training.stops import RunLimit
 
 
 def generator(seed=0):
@@ -89,7 +89,7 @@ def test_a_boundary_point_of_a_line_is_found_at_once():
     both = torch.tensor([1.0, -1.0]).double()
     line = TwoLayer(torch.stack([both, 0 * both], 1), 0 * both, both, torch.tensor(-1.25).double())
     form = NormalForm.of(line, data, generator())
-    boundary = Boundary.of(GuardedObjective(form, data))
+    boundary = BoundaryPath.of(GuardedObjective(form, data))
     rows = torch.arange(2)
     delta = boundary.shortest(boundary.objective.start, rows, boundary.starts(rows), 5)
     assert (delta.norm(dim=1) * form.unit).tolist() == pytest.approx([0.75, 0.25], rel=1e-5)
@@ -99,14 +99,14 @@ def test_a_boundary_point_of_a_line_is_found_at_once():
 @pytest.fixture(scope="module")
 def sphere():
     data = Sphere(30).sample(24, generator())
-    start = PyTorch().draw(30, 40, generator(1))
+    start = TorchLinearInit().draw(30, 40, generator(1))
     return Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network, data
 
 
 def test_the_certified_radius_grows(sphere):
     network, data = sphere
     training = MaximumRadius(until=Steps(200)).train(network, data, generator())
-    assert training.status is Ending.REACHED
+    assert training.status is Status.REACHED
     before, after = (Dual().bound(each, data).lower for each in (network, training.network))
     limits = nearest_rivals(data.X, data.y)[0] / 2
     assert float((after / limits).median()) > 0.55
@@ -125,7 +125,7 @@ def test_several_classes(sphere):
     assert training.network.accuracy(three.X, three.y) == 1
 
 
-class Halfway(Limit):
+class Halfway(RunLimit):
     """Ends a run where no schedule does."""
 
     def __init__(self, value):
@@ -142,7 +142,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_network(sphere, tmp_path):
     place = tmp_path / "run.npz"
     short = replace(regime, until=(Steps(40), Halfway(17), LogLoss(-1e9)))
     stopped = short.train(network, data, generator(), checkpoint=place)
-    assert (stopped.status, stopped.steps) == (Ending.BUDGET, 17)
+    assert (stopped.status, stopped.steps) == (Status.BUDGET, 17)
     resumed = regime.train(network, data, generator(), checkpoint=place, resume=True).network
     assert torch.equal(resumed.W, whole.W)
 
@@ -154,14 +154,14 @@ def test_where_nothing_is_accurate_enough_the_network_is_as_it_was(sphere):
     run.wanted = [1.1]
     for _ in range(15):
         run.step()
-    with pytest.raises(Ended, match="the network is as it was"):
+    with pytest.raises(RunEnded, match="the network is as it was"):
         run.step()
     assert run.network() is network
 
 
 def test_held_out_examples_guard_the_accuracy():
     data = Clusters(20, 4, 0.3).sample(24, generator(), test=10)
-    start = PyTorch().draw(20, 30, generator(1))
+    start = TorchLinearInit().draw(20, 30, generator(1))
     network = Flow(until=LogLoss(-3.0), loss=Logistic()).train(start, data).network
     run = MaximumRadius(until=Steps(16)).begin(network, data, generator())
     for _ in range(16):
@@ -197,7 +197,7 @@ def test_what_cannot_be_trained_says_so(sphere):
         with pytest.raises(InputError, match="every parameter of the module is frozen"):
             regime.train(frozen, data, generator())
     empty = Adapter(Cosine(draw(30)), shape=(30,))
-    for regime in (MaximumRadius(), LimitedPGD(), Descent()):
+    for regime in (MaximumRadius(), LimitedPGD(), GradientDescent()):
         with pytest.raises(InputError, match="the module has no parameters"):
             regime.train(empty, data, generator())
 

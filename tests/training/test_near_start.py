@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
+from brittle.data import Data, Mnist, Sphere, downsample, unit_norm
 from brittle.geometry import into_ball
-from brittle.networks import Lazy as LazyStart
+from brittle.networks import LazyInit as LazyStart
 from brittle.networks import TwoLayer
-from brittle.settings import Data, Mnist, Sphere, downsample, unit_norm
-from brittle.training import Adversarial, Descent, Lazy, Steps
+from brittle.training import Adversarial, GradientDescent, LazyTraining, Steps
 from brittle.training.adversarial import perturbed
 from brittle.training.descent import Batches
 
@@ -25,18 +25,20 @@ def moved(network, start):
 
 def test_it_returns_the_last_iterate_inside_the_ball(rng):
     network, data = case(rng)
-    lazy = Lazy(radius=2.0, batch=10)
+    lazy = LazyTraining(radius=2.0, batch=10)
     result = lazy.train(network, data, torch.Generator().manual_seed(5))
     ball = 2.0 / math.sqrt(40)
     assert result.status == "reached"
     assert result.stopped_by == "ball"
     assert moved(result.network, network) <= ball
-    beyond = Descent(until=Steps(result.steps), rate=0.1, batch=10, layers="first")
+    beyond = GradientDescent(until=Steps(result.steps), rate=0.1, batch=10, layers="first")
     outside = beyond.train(network, data, torch.Generator().manual_seed(5)).network
     assert moved(outside, network) > ball
     assert torch.equal(result.network.v, network.v)
     assert not result.network.b.any()
-    last = Lazy(radius=2.0, batch=10, inside=False).train(network, data, torch.Generator().manual_seed(5)).network
+    last = (
+        LazyTraining(radius=2.0, batch=10, inside=False).train(network, data, torch.Generator().manual_seed(5)).network
+    )
     torch.testing.assert_close(last.W, outside.W)
 
 
@@ -64,7 +66,7 @@ def checked_in_every_step(start, data, lazy, steps, rng):
 def test_the_ball_is_left_in_the_step_in_which_a_check_of_every_step_finds_it(inside, biases, radius, rng):
     """The run measures the ball only where a sum of bounds says that it could have been left."""
     start, data = LazyStart(biases=biases).draw(10, 40, rng), Sphere(10, radius=3.0).sample(30, rng)
-    lazy = Lazy(until=Steps(150), radius=radius, batch=10, inside=inside)
+    lazy = LazyTraining(until=Steps(150), radius=radius, batch=10, inside=inside)
     W, b, steps, left = checked_in_every_step(start, data, lazy, 150, torch.Generator().manual_seed(6))
     result = lazy.train(start, data, torch.Generator().manual_seed(6))
     assert (result.steps, result.stopped_by == "ball") == (steps, left)
@@ -76,7 +78,7 @@ def test_the_ball_is_left_in_the_step_in_which_a_check_of_every_step_finds_it(in
 
 def test_what_was_handed_out_is_not_written_into(rng):
     network, data = case(rng)
-    run = Lazy(radius=100.0, batch=10).begin(network, data, rng)
+    run = LazyTraining(radius=100.0, batch=10).begin(network, data, rng)
     run.step()
     run.step()
     theta = run.snapshot()
@@ -92,7 +94,7 @@ def test_what_was_handed_out_is_not_written_into(rng):
 
 def test_the_check_per_epoch_looks_only_there(rng):
     network, data = case(rng)
-    result = Lazy(radius=2.0, batch=10, check="epoch").train(network, data, rng)
+    result = LazyTraining(radius=2.0, batch=10, check="epoch").train(network, data, rng)
     assert result.steps % 3 == 0
     assert moved(result.network, network) <= 2.0 / math.sqrt(40)
 
@@ -102,7 +104,7 @@ def test_lazy_mnist_ends_in_the_ball_with_a_small_test_error(mnist_folder, rng):
     digits = Mnist(folder=mnist_folder / "mnist", classes=(0, 1)).sample(1000, rng, test=1000)
     data = unit_norm(downsample(digits, 14))
     network = LazyStart().draw(196, 200, rng)
-    result = Lazy(radius=10.0, precision="float32").train(network, data, rng)
+    result = LazyTraining(radius=10.0, precision="float32").train(network, data, rng)
     assert result.stopped_by == "ball"
     assert moved(result.network.to(torch.float64), network) <= 10 / math.sqrt(200) + 1e-5
     assert result.network.accuracy(data.X_test, data.y_test) > 0.99
@@ -150,12 +152,12 @@ def test_projection_moves_only_what_is_outside(rng):
 def test_what_is_missing_is_named(rng):
     network, data = case(rng)
     with pytest.raises(InputError, match="Generator"):
-        Lazy().train(network, data)
+        LazyTraining().train(network, data)
     with pytest.raises(InputError, match="Generator"):
         Adversarial().train(network, data)
     for options, message in (({"radius": -1.0}, "radius is -1.0"), ({"check": "never"}, "check is 'never'")):
         with pytest.raises(InputError, match=message):
-            Lazy(**options)
+            LazyTraining(**options)
     for options, message in (({"budget": 0.0}, "budget is 0.0"), ({"project": "never"}, "project is 'never'")):
         with pytest.raises(InputError, match=message):
             Adversarial(**options)

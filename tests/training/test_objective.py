@@ -6,15 +6,14 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Sphere, Subspace
+from brittle.data import Data, Sphere, Subspace
+from brittle.networks import TorchLinearInit, TwoLayer
 from brittle.training import Exponential, Logistic
-from brittle.training.objective import ModuleObjective, TwoLayerObjective, margins_of
-from brittle.training.span import Span
+from brittle.training.objective import DataSpan, ModuleObjective, TwoLayerObjective, margins_of
 
 
 def case(rng, dim=7, width=9, examples=12):
-    return PyTorch().draw(dim, width, rng), Sphere(dim).sample(examples, rng)
+    return TorchLinearInit().draw(dim, width, rng), Sphere(dim).sample(examples, rng)
 
 
 def by_autograd(network, data, loss):
@@ -83,7 +82,7 @@ def test_parts_that_do_not_train_stay(rng):
 
 
 def test_deep_networks_by_autograd_and_in_chunks(rng):
-    network, data = PyTorch().draw_deep(5, [6, 4], rng), Sphere(5).sample(9, rng)
+    network, data = TorchLinearInit().draw_deep(5, [6, 4], rng), Sphere(5).sample(9, rng)
     objective = ModuleObjective(network, data)
     objective.chunk = 4
     found = objective.evaluate(objective.start, Exponential("sum"))
@@ -95,7 +94,7 @@ def test_deep_networks_by_autograd_and_in_chunks(rng):
 
 
 def test_the_logistic_loss_of_class_numbers_is_the_cross_entropy(rng):
-    network = PyTorch().draw_deep(5, [6], rng, outputs=3)
+    network = TorchLinearInit().draw_deep(5, [6], rng, outputs=3)
     data = Data(torch.randn(8, 5, generator=rng), torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]))
     objective = ModuleObjective(network, data)
     found = objective.evaluate(objective.start, Logistic("mean"))
@@ -108,11 +107,11 @@ def test_the_logistic_loss_of_class_numbers_is_the_cross_entropy(rng):
 
 def test_the_span_holds_the_examples_and_nothing_else(rng):
     data = Subspace(20, 14).sample(50, rng)
-    span = Span.of(data.X)
+    span = DataSpan.of(data.X)
     assert span.basis.shape == (20, 6)
     torch.testing.assert_close(span.coordinates @ span.basis.T, data.X)
     torch.testing.assert_close(span.basis.T @ span.basis, torch.eye(6, dtype=torch.float64))
-    network = PyTorch().draw(20, 5, rng)
+    network = TorchLinearInit().draw(20, 5, rng)
     off = network.W - network.W @ span.basis @ span.basis.T
     assert span.frozen_squared_norm(network) == pytest.approx(float(off.square().sum()))
     torch.testing.assert_close(span.inside(network).logits(span.coordinates), network.logits(data.X))

@@ -3,16 +3,16 @@
 import pytest
 import torch
 
-from brittle.networks import PyTorch
-from brittle.settings import Sphere
-from brittle.training import Descent, Ending, Logistic, LogLoss, Steps
+from brittle.data import Sphere
+from brittle.networks import TorchLinearInit
+from brittle.training import GradientDescent, Logistic, LogLoss, Status, Steps
 from tests.cases import REGIMES, STOPS
 
 
 def setup():
     rng = torch.Generator().manual_seed(0)
     data = Sphere(12).sample(10, rng)
-    return PyTorch().draw(12, 16, rng), data, rng
+    return TorchLinearInit().draw(12, 16, rng), data, rng
 
 
 @pytest.mark.parametrize("regime", [regime for _, regime in REGIMES], ids=[name for name, _ in REGIMES])
@@ -40,14 +40,14 @@ def test_the_same_seed_gives_the_same_network(regime):
 
 @pytest.mark.parametrize("stop", [stop for _, stop in STOPS], ids=[name for name, _ in STOPS])
 def test_a_stop_ends_a_run_and_gives_its_name(stop):
-    result = Descent(until=(stop, Steps(5000)), rate=0.2).train(*setup())
+    result = GradientDescent(until=(stop, Steps(5000)), rate=0.2).train(*setup())
     assert result.status == "reached" or stop.budget
     assert result.stopped_by == str(stop)
 
 
 def test_an_ending_is_its_word_in_json_and_knows_what_to_do():
-    result = Descent(until=(LogLoss(-70), Steps(3))).train(*setup())
-    assert result.status is Ending.BUDGET
+    result = GradientDescent(until=(LogLoss(-70), Steps(3))).train(*setup())
+    assert result.status is Status.BUDGET
     assert "allow more" in result.status.advice
     assert type(result.to_json()["status"]) is str
     assert result.to_json()["status"] == "budget"

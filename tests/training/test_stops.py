@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from brittle.common.errors import InputError
-from brittle.networks import PyTorch
-from brittle.settings import Sphere
+from brittle.data import Sphere
+from brittle.networks import TorchLinearInit
 from brittle.training import (
     KKT,
     Accuracy,
@@ -22,7 +22,7 @@ from brittle.training import (
     parse_stop,
     parse_stops,
 )
-from brittle.training.stops import Look
+from brittle.training.stops import RunStatus
 
 
 def look(**changes):
@@ -38,7 +38,7 @@ def look(**changes):
         "recorded": True,
         "network": lambda: None,
     }
-    return Look(**(values | changes))
+    return RunStatus(**(values | changes))
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,11 @@ def test_a_kkt_stop_ends_the_flow(rng):
     def unbalance(network):
         return 1 / float(network.margins(data.X, data.y).min())
 
-    result = Flow(until=(KKT(unbalance, 0.1), Steps(500))).train(PyTorch().draw(10, 30, rng), data)
+    result = Flow(until=(KKT(unbalance, 0.1), Steps(500))).train(TorchLinearInit().draw(10, 30, rng), data)
     assert result.stopped_by == "kkt=0.1"
     assert result.margin >= 10
 
 
 def test_no_stop_at_all_is_refused(rng):
     with pytest.raises(InputError, match="until is empty"):
-        Flow(until=()).train(PyTorch().draw(10, 30, rng), Sphere(10).sample(4, rng))
+        Flow(until=()).train(TorchLinearInit().draw(10, 30, rng), Sphere(10).sample(4, rng))

@@ -11,11 +11,11 @@ from brittle import InputError
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual
 from brittle.cli import main
+from brittle.data import Data
 from brittle.networks import TwoLayer, load_network
-from brittle.settings import Data
 from brittle.truth import (
     RECIPES,
-    Problem,
+    TruthProblem,
     attack_scores,
     attacked,
     bound_scores,
@@ -29,8 +29,8 @@ from brittle.truth import (
     stated,
     write_queries,
 )
-from brittle.truth.frozen import digest, known_digests, on_grid
-from brittle.truth.scored import Measured
+from brittle.truth.problems import digest, known_digests, on_grid
+from brittle.truth.scored import MeasuredMethod
 
 
 def line(radii=(1.0, 2.0)):
@@ -41,7 +41,7 @@ def line(radii=(1.0, 2.0)):
     x = torch.tensor(radii).double()
     data = Data(x[:, None], torch.ones(len(radii)).double())
     name = digest(network, data)
-    return Problem("line", "by hand", network, data, x, x, 1e-6, 0, name, False, 0.0, proved=0 * x)
+    return TruthProblem("line", "by hand", network, data, x, x, 1e-6, 0, name, False, 0.0, proved=0 * x)
 
 
 @pytest.fixture(scope="module")
@@ -151,20 +151,20 @@ def test_changed_files_are_refused(small, tmp_path):
 def test_an_attack_is_scored_by_its_true_excess():
     problem = line((1.0, 2.0, 4.0))
     norms = torch.tensor([1.0, 2.2, math.inf]).double()
-    score = attack_scores([Measured(problem, norms, 1.0)])[-1]
+    score = attack_scores([MeasuredMethod(problem, norms, 1.0)])[-1]
     assert score.flipped == pytest.approx(2 / 3)
     assert score.mean_excess == pytest.approx(0.05)
     assert score.worst_excess == pytest.approx(0.1)
     assert score.within == pytest.approx(1 / 3)
     assert score.impossible == 0
-    shorter = attack_scores([Measured(problem, norms * 0.9, 1.0)])[-1]
+    shorter = attack_scores([MeasuredMethod(problem, norms * 0.9, 1.0)])[-1]
     assert shorter.impossible == 2
 
 
 def test_unsound_bounds_are_counted():
     problem = line((1.0, 2.0, 4.0))
     bounds = torch.tensor([0.5, 2.1, math.nan]).double()
-    score = bound_scores([Measured(problem, bounds, 1.0)])[-1]
+    score = bound_scores([MeasuredMethod(problem, bounds, 1.0)])[-1]
     assert (score.given, score.unsound, score.within) == (2, 1, 0.0)
     assert score.worst_share == 0.5
 

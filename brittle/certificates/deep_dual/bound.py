@@ -6,14 +6,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from brittle.certificates.deep_dual.chain import Chain, Margins
-from brittle.certificates.deep_dual.curvatures import of_network
-from brittle.certificates.deep_dual.definite import Curvatures
+from brittle.certificates.deep_dual.chain import Chain, LayeredMultipliers, Margins
+from brittle.certificates.deep_dual.definite import Curvatures, of_network
 from brittle.certificates.deep_dual.judge import proven_quotients, proven_radii
-from brittle.certificates.deep_dual.lagrangian import Multipliers
-from brittle.certificates.deep_dual.refine import DenseLayers, refined
-from brittle.certificates.deep_dual.solver import ascend, first_multipliers, first_order_flips, minimiser
-from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.deep_dual.solver import (
+    DenseLayers,
+    ascend,
+    first_multipliers,
+    first_order_flips,
+    minimiser,
+    refined,
+)
+from brittle.certificates.example import Example, RadiusInterval
 from brittle.common.errors import required
 from brittle.networks import Network, as_layered
 
@@ -46,7 +50,7 @@ class DeepDual:
         dense = DenseLayers.of(chain) if refined and sum(chain.widths) <= SMALL else None
         return cls(chain, of_network(chain), steps, boxed, dense)
 
-    def enclose(self, example: Example, enclosure: Enclosure) -> Enclosure:
+    def enclose(self, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
         """With the proof that no flip of the ball is closer."""
         box = (
             required(example.box, "boxed is True without a box; pass bounds=(lowest, highest)") if self.boxed else None
@@ -85,7 +89,7 @@ class DeepDual:
         return radii, point.delta
 
     def _refined(
-        self, dense: DenseLayers, margins: Margins, multipliers: Multipliers, radii: Tensor, ball: float
+        self, dense: DenseLayers, margins: Margins, multipliers: LayeredMultipliers, radii: Tensor, ball: float
     ) -> Tensor:
         for rival in (radii < ball).nonzero():
             finer = refined(dense, margins.of(rival), multipliers.of(rival))

@@ -10,16 +10,17 @@ import math
 import torch
 from torch import Tensor
 
-from brittle.certificates.deep_dual.chain import Margins
+from brittle.certificates.deep_dual.chain import LagrangianPoint, LayeredMultipliers, Margins
 from brittle.certificates.deep_dual.definite import Curvatures
-from brittle.certificates.deep_dual.lagrangian import Multipliers, Point
 from brittle.certificates.dual_bound import TINY
 from brittle.certificates.rounding import ROUNDOFF, SQUARES, UNDERFLOW, gamma
 
 MORE = 16  # roundings in a term, beside those of the sums
 
 
-def proven_radii(margins: Margins, multipliers: Multipliers, point: Point, proved: Curvatures) -> Tensor:
+def proven_radii(
+    margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint, proved: Curvatures
+) -> Tensor:
     """Radii (r,) below which no flip lies, in lengths of the margins; 0 where nothing is proved.
 
     `proved` must be the multipliers' own curvatures, with H ⪰ σ·diag(I, λ_1, ..., λ_K) for a σ > 0; the point is any.
@@ -28,7 +29,9 @@ def proven_radii(margins: Margins, multipliers: Multipliers, point: Point, prove
     return torch.where(values > TINY, (2 * values).clamp(min=0).sqrt() * (1 - 8 * ROUNDOFF), 0.0)
 
 
-def proven_values(margins: Margins, multipliers: Multipliers, point: Point, proved: Curvatures) -> Tensor:
+def proven_values(
+    margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint, proved: Curvatures
+) -> Tensor:
     """Floors (r,) under min L in real arithmetic, -inf where the multipliers are not feasible."""
     floor = proved.floor if multipliers.curvatures is proved.values else 0.0
     z, off = _inputs(margins, point)
@@ -61,7 +64,7 @@ def proven_quotients(margins: Margins) -> Tensor:
     return torch.where(((floors > TINY) & ~radii.isnan()) | never, radii, 0.0)
 
 
-def _feasible(margins: Margins, multipliers: Multipliers) -> Tensor:
+def _feasible(margins: Margins, multipliers: LayeredMultipliers) -> Tensor:
     """(r,): NaN is not, and neither is anything negative; without a box its multipliers must not be there."""
     least = torch.stack([each.amin(1) for each in (*multipliers.signs, *multipliers.lines)])
     curved = all(bool((lam > 0).all()) for lam in multipliers.curvatures)
@@ -69,7 +72,7 @@ def _feasible(margins: Margins, multipliers: Multipliers) -> Tensor:
     return (least >= 0).all(0) & (multipliers.margin >= 0) & curved & walls
 
 
-def _inputs(margins: Margins, point: Point) -> tuple[list[Tensor], list[Tensor]]:
+def _inputs(margins: Margins, point: LagrangianPoint) -> tuple[list[Tensor], list[Tensor]]:
     """z_k at the point, and how far they may be off."""
     z, off = [], []
     layers = (margins.x + point.delta, *point.hidden[:-1])
@@ -83,7 +86,7 @@ def _inputs(margins: Margins, point: Point) -> tuple[list[Tensor], list[Tensor]]
 
 
 def _value(
-    margins: Margins, multipliers: Multipliers, point: Point, z: list[Tensor], off: list[Tensor]
+    margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint, z: list[Tensor], off: list[Tensor]
 ) -> tuple[Tensor, Tensor]:
     """L at the point without walls, and how far it may be off."""
     mu, last, square = multipliers.margin, point.hidden[-1], 0.5 * point.delta.square().sum(1)
@@ -100,7 +103,7 @@ def _value(
     return value, slip * (1 + gamma(terms)) + gamma(terms + MORE) * size
 
 
-def _walls(margins: Margins, walls: Tensor, box: tuple[float, float], point: Point) -> tuple[Tensor, Tensor]:
+def _walls(margins: Margins, walls: Tensor, box: tuple[float, float], point: LagrangianPoint) -> tuple[Tensor, Tensor]:
     """What the box adds to L, and how far it may be off."""
     low, high = box
     x = margins.x + point.delta
@@ -110,7 +113,7 @@ def _walls(margins: Margins, walls: Tensor, box: tuple[float, float], point: Poi
 
 
 def _squared_gradient(
-    margins: Margins, multipliers: Multipliers, point: Point, z: list[Tensor], off: list[Tensor]
+    margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint, z: list[Tensor], off: list[Tensor]
 ) -> Tensor:
     """A ceiling over ‖∂L/∂δ‖² + Σ_k ∂L/∂h_k·Λ_k⁻¹ ∂L/∂h_k."""
     ceiling = _first_gradient(margins, multipliers, point)
@@ -130,7 +133,7 @@ def _squared_gradient(
     return total * (1 + gamma(most + len(z) + MORE))
 
 
-def _first_gradient(margins: Margins, multipliers: Multipliers, point: Point) -> Tensor:
+def _first_gradient(margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint) -> Tensor:
     """A ceiling over |∂L/∂δ|."""
     back, slip = _pulled(margins, multipliers, point, 0)
     value, size = point.delta + back, point.delta.abs() + back.abs()
@@ -139,7 +142,9 @@ def _first_gradient(margins: Margins, multipliers: Multipliers, point: Point) ->
     return value.abs() + slip + gamma(MORE) * size
 
 
-def _pulled(margins: Margins, multipliers: Multipliers, point: Point, place: int) -> tuple[Tensor, Tensor]:
+def _pulled(
+    margins: Margins, multipliers: LayeredMultipliers, point: LagrangianPoint, place: int
+) -> tuple[Tensor, Tensor]:
     """W_kᵀ(β_k - λ_k h_k), and how far it may be off."""
     lam, beta, h = multipliers.curvatures[place], multipliers.lines[place], point.hidden[place]
     weight, each = lam * h.abs() + beta, margins.chain.maps[place]

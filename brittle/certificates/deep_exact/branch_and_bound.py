@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from brittle.certificates.deep_exact.ball import Ball
-from brittle.certificates.deep_exact.first_intervals import first_intervals, margin_floors
+from brittle.certificates.deep_exact.ball import AttackBall, first_intervals, margin_floors
 from brittle.certificates.deep_exact.interior_point import (
-    Ending,
-    Solved,
-    Target,
+    BranchStatus,
+    BranchTarget,
+    SolvedBranch,
     climb,
     first_iterate,
     inherited,
@@ -22,14 +21,50 @@ from brittle.certificates.deep_exact.interior_point import (
     with_margin,
 )
 from brittle.certificates.deep_exact.leaf import leaf_floor
-from brittle.certificates.deep_exact.newton import Iterate
-from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Branch, Problem, Root
-from brittle.certificates.deep_exact.relaxed_attack import directions, margin_at
+from brittle.certificates.deep_exact.newton import SdpIterate
+from brittle.certificates.deep_exact.problem import FREE, OFF, ON, Root, SdpProblem, SignBranch
 from brittle.certificates.dual_bound import TINY
-from brittle.certificates.example import Enclosure, Example
+from brittle.certificates.example import Example, RadiusInterval
 from brittle.certificates.layers import DeepMargins
-from brittle.certificates.rounding import ROUNDOFF
+from brittle.certificates.rounding import ROUNDOFF, Array
 from brittle.common.time_limit import TimeLimitReached
+
+BEYOND = 1 + 1e-9  # a little past the linear piece's boundary
+
+
+def directions(ball: AttackBall, rival: int, epsilon: Array, steps: int) -> Array:
+    """ε and the next points of Newton's iteration for the margin's shortest zero, (at most steps + 1, p)."""
+    found = [epsilon]
+    for _ in range(steps):
+        value, gradient = _linear_piece(ball, rival, found[-1])
+        square = gradient @ gradient
+        if not square > 0:
+            break
+        following = (gradient @ found[-1] - value) / square * BEYOND * gradient
+        if not np.linalg.norm(following) <= 1.5 * ball.reach:
+            break
+        found.append(following)
+    return np.stack(found)
+
+
+def margin_at(ball: AttackBall, rival: int) -> float:
+    """The margin over the rival at the example itself."""
+    return _linear_piece(ball, rival, np.zeros(ball.first.shape[1]))[0]
+
+
+def _linear_piece(ball: AttackBall, rival: int, epsilon: Array) -> tuple[float, Array]:
+    """The margin at ε and its gradient."""
+    z = ball.first @ epsilon + ball.a
+    signs = [z > 0]
+    for W, b in zip(ball.weights[:-1], ball.biases[:-1], strict=True):
+        z = W @ np.maximum(z, 0) + b
+        signs.append(z > 0)
+    row = ball.weights[-1][rival]
+    value = float(row @ np.maximum(z, 0) + ball.biases[-1][rival])
+    for sign, W in zip(reversed(signs), [*reversed(ball.weights[:-1]), ball.first], strict=True):
+        row = (row * sign) @ W
+    return value, row
+
 
 SHARED = 4  # iterations before the margin comes in, for all rivals
 PRECISION = 1e-4  # of F, where the iterations end at the latest
@@ -41,11 +76,11 @@ Expired = Callable[[], bool]  # whether time is up
 
 
 @dataclass(frozen=True)
-class Node:
+class RivalNode:
     """A branch of the margin over one rival."""
 
     rival: int
-    solved: Solved
+    solved: SolvedBranch
 
     @property
     def floor(self) -> float:
@@ -53,7 +88,7 @@ class Node:
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class RadiusTree:
     """Grows until no flip is left that is shorter by the gap than the shortest known, or time or `nodes` are up.
 
     Lengths are in the network's own unit. `rivals` are those whose margin the first intervals do not settle.
@@ -66,7 +101,7 @@ class Tree:
     expired: Expired
     nodes: float = math.inf  # branches beyond which none is split
 
-    def grow(self, nodes: Sequence[Node], enclosure: Enclosure) -> Enclosure:
+    def grow(self, nodes: Sequence[RivalNode], enclosure: RadiusInterval) -> RadiusInterval:
         """With the radius that is proved in the end, after all attacks."""
         order, closed = itertools.count(), np.inf
         open_ = [(node.floor, next(order), node) for node in nodes]
@@ -86,65 +121,69 @@ class Tree:
                 heapq.heappush(open_, (node.floor, next(order), node))
                 break
             for child in children:
-                if child.solved.ending is not Ending.CLOSED:
+                if child.solved.ending is not BranchStatus.CLOSED:
                     heapq.heappush(open_, (child.floor, next(order), child))
         return enclosure.proven(self.radius_of(min(closed, open_[0][0] if open_ else np.inf), enclosure))
 
-    def _goes_on(self, enclosure: Enclosure) -> bool:
+    def _goes_on(self, enclosure: RadiusInterval) -> bool:
         return enclosure.nodes < self.nodes and not self.expired()
 
-    def first_nodes(self, enclosure: Enclosure) -> tuple[list[Node], Enclosure]:
+    def first_nodes(self, enclosure: RadiusInterval) -> tuple[list[RivalNode], RadiusInterval]:
         """One for every rival that is not closed without branching, and the enclosure after their attacks."""
         root, branch, nodes = self.root, self.root.branch, []
-        shared = Problem.of(root, branch, None)
+        shared = SdpProblem.of(root, branch, None)
         start = first_iterate(shared, root.ball.reach, 1.0)
         start = None if start is None else climb(shared, start, SHARED)
         for rival in self.rivals:
-            problem = Problem.of(root, branch, rival)
+            problem = SdpProblem.of(root, branch, rival)
             iterate = None if start is None else with_margin(shared, problem, start, margin_at(root.ball, rival))
             solved = self._solve(branch, rival, iterate, 0.0, enclosure)
             enclosure = self._attacked(solved, rival, AT_ROOT, enclosure.branched())
-            if solved.ending is not Ending.CLOSED:
-                nodes.append(Node(rival, solved))
+            if solved.ending is not BranchStatus.CLOSED:
+                nodes.append(RivalNode(rival, solved))
         return nodes, enclosure
 
-    def _child(self, node: Node, neuron: int, sign: int, enclosure: Enclosure) -> tuple[Node, Enclosure]:
+    def _child(
+        self, node: RivalNode, neuron: int, sign: int, enclosure: RadiusInterval
+    ) -> tuple[RivalNode, RadiusInterval]:
         old = node.solved
         branch = old.branch.split(neuron, sign)
-        problem = Problem.of(self.root, branch, node.rival)
+        problem = SdpProblem.of(self.root, branch, node.rival)
         iterate = inherited(old.problem, problem, old.iterate, branch.signs)
         solved = self._solve(branch, node.rival, iterate, node.floor, enclosure)
-        return Node(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure.branched())
+        return RivalNode(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure.branched())
 
-    def _solve(self, branch: Branch, rival: int, iterate: Iterate | None, floor: float, enclosure: Enclosure) -> Solved:
+    def _solve(
+        self, branch: SignBranch, rival: int, iterate: SdpIterate | None, floor: float, enclosure: RadiusInterval
+    ) -> SolvedBranch:
         """From the iterate, and from a cold start where that breaks down."""
         target = self._target(enclosure)
         if iterate is not None:
             solved = maximise(self.root, branch, rival, iterate, target, floor)
-            if solved.ending is not Ending.FAILED:
+            if solved.ending is not BranchStatus.FAILED:
                 return solved
             branch, floor = solved.branch, solved.floor
-        problem = Problem.of(self.root, branch, rival)
+        problem = SdpProblem.of(self.root, branch, rival)
         cold = first_iterate(problem, target.reach, margin_at(self.root.ball, rival))
         if cold is None:
-            return Solved.nothing(branch, problem, floor)
+            return SolvedBranch.nothing(branch, problem, floor)
         return maximise(self.root, branch, rival, cold, target, floor)
 
-    def _attacked(self, solved: Solved, rival: int, steps: int, enclosure: Enclosure) -> Enclosure:
+    def _attacked(self, solved: SolvedBranch, rival: int, steps: int, enclosure: RadiusInterval) -> RadiusInterval:
         """The relaxed point as an attack."""
-        if solved.ending is Ending.CLOSED or not solved.point.any():
+        if solved.ending is BranchStatus.CLOSED or not solved.point.any():
             return enclosure
         span = self.root.ball.span
         rows = directions(self.root.ball, rival, solved.point, steps)
         rows = rows if span.basis is None else rows @ span.basis.T
         return self.example.attacked(enclosure, torch.from_numpy(np.ascontiguousarray(rows)))
 
-    def _target(self, enclosure: Enclosure) -> Target:
+    def _target(self, enclosure: RadiusInterval) -> BranchTarget:
         reach = self.root.ball.stretched(asked(enclosure, self.gap) / 2.0**self.root.ball.exponent)
         enough = max(0.5 * reach**2 * (1 + 4 * ROUNDOFF), TINY)  # attacks may shorten a ball until its square is lost
-        return Target(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
+        return BranchTarget(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
 
-    def radius_of(self, floor: float, enclosure: Enclosure) -> float:
+    def radius_of(self, floor: float, enclosure: RadiusInterval) -> float:
         """What a floor under ½‖ε‖² at all flips that are left means for ‖δ‖."""
         if floor >= self._target(enclosure).enough:
             return asked(enclosure, self.gap)
@@ -154,7 +193,7 @@ class Tree:
         return math.ldexp(math.sqrt(2 * floor) / ball.span.stretch * (1 - 8 * ROUNDOFF), ball.exponent)
 
 
-def asked(enclosure: Enclosure, gap: float) -> float:
+def asked(enclosure: RadiusInterval, gap: float) -> float:
     """How far flips are looked for: almost to the shortest one, or as far as anybody asks."""
     flips = enclosure.upper <= enclosure.cap
     return enclosure.ball * (1 - KEPT * gap) if flips else enclosure.ball
@@ -163,13 +202,13 @@ def asked(enclosure: Enclosure, gap: float) -> float:
 def plant(
     margins: DeepMargins,
     example: Example,
-    enclosure: Enclosure,
+    enclosure: RadiusInterval,
     gap: float,
     expired: Expired,
     nodes: float = math.inf,
-) -> Tree | None:
+) -> RadiusTree | None:
     """The tree before any node; None where intervals leave the floats, or squares of the ball might."""
-    ball = Ball.of(margins, asked(enclosure, gap))
+    ball = AttackBall.of(margins, asked(enclosure, gap))
     if ball.exponent < margins.exponent - FARTHEST:
         return None
     known = first_intervals(ball)
@@ -177,12 +216,12 @@ def plant(
         return None
     floors = margin_floors(ball, known)
     rivals = tuple(int(rival) for rival in np.argsort(floors) if not floors[rival] > 0)
-    return Tree(Root.of(ball, known), rivals, example, gap, expired, nodes)
+    return RadiusTree(Root.of(ball, known), rivals, example, gap, expired, nodes)
 
 
 def enclosed(
-    margins: DeepMargins, example: Example, enclosure: Enclosure, gap: float, expired: Expired, nodes: float
-) -> Enclosure:
+    margins: DeepMargins, example: Example, enclosure: RadiusInterval, gap: float, expired: Expired, nodes: float
+) -> RadiusInterval:
     """With the proof that no flip of the ball is shorter than `lower`."""
     tree = plant(margins, example, enclosure, gap, expired, nodes)
     if tree is None:
@@ -191,7 +230,7 @@ def enclosed(
     return tree.grow(roots, enclosure)
 
 
-def loosest(solved: Solved) -> int | None:
+def loosest(solved: SolvedBranch) -> int | None:
     """The free neuron that is farthest from its graph at the relaxed point, else the one with the widest kink."""
     branch = solved.branch
     if not (branch.signs == FREE).any():

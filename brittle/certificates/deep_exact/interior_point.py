@@ -15,24 +15,32 @@ from typing import NamedTuple
 import numpy as np
 
 from brittle.certificates.deep_exact.judge import examine
-from brittle.certificates.deep_exact.newton import Iterate, Linearised, advance, bordered, linearise, unrounded, with_t
-from brittle.certificates.deep_exact.problem import FREE, Branch, Problem, Root, Signs, carried
-from brittle.certificates.scales import Array
+from brittle.certificates.deep_exact.newton import (
+    LinearisedSdp,
+    SdpIterate,
+    advance,
+    bordered,
+    linearise,
+    unrounded,
+    with_t,
+)
+from brittle.certificates.deep_exact.problem import FREE, Root, SdpProblem, SignBranch, Signs, carried
+from brittle.certificates.rounding import Array
 from brittle.common.time_limit import check_time
 
-Observe = Callable[[Branch, Problem, Array], None]  # sees the multipliers that the judge is asked about
+Observe = Callable[[SignBranch, SdpProblem, Array], None]  # sees the multipliers that the judge is asked about
 
 WIDTH = 4.0  # of the first multipliers, in units of ν/(u-l)²
 MOST = 70  # iterations
 
 
-class Ending(Enum):
+class BranchStatus(Enum):
     CLOSED = "no flip of the branch is shorter than asked"
     OPEN = "more iterations would not close the branch"
     FAILED = "the iterations broke down"
 
 
-class Target(NamedTuple):
+class BranchTarget(NamedTuple):
     """Flips ‖ε‖ ≤ reach are asked about; a floor of `enough` under ½‖ε‖² closes the branch.
 
     The iterations end at a duality gap of `precision`, in shares of F, or of `patience`, in shares of what is left to
@@ -47,30 +55,30 @@ class Target(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
+class SolvedBranch:
     """A branch with the best floor proved, where the iterations stand, and what the relaxed point says.
 
     point (p,) is ε at the minimum of the Lagrangian; looseness (n of the root,) how far each neuron is from its graph.
     """
 
-    branch: Branch
-    problem: Problem
-    iterate: Iterate
+    branch: SignBranch
+    problem: SdpProblem
+    iterate: SdpIterate
     floor: float
-    ending: Ending
+    ending: BranchStatus
     point: Array
     looseness: Array
 
     @classmethod
-    def nothing(cls, branch: Branch, problem: Problem, floor: float) -> "Solved":
+    def nothing(cls, branch: SignBranch, problem: SdpProblem, floor: float) -> "SolvedBranch":
         """Where no start is feasible in floating point."""
         size = problem.p + problem.n + 1
-        iterate = Iterate(np.zeros(len(problem.signed)), np.zeros((size, size)), np.zeros(len(problem.signed)))
+        iterate = SdpIterate(np.zeros(len(problem.signed)), np.zeros((size, size)), np.zeros(len(problem.signed)))
         far = np.full(len(branch.signs), -np.inf)
-        return cls(branch, problem, iterate, floor, Ending.FAILED, np.zeros(problem.p), far)
+        return cls(branch, problem, iterate, floor, BranchStatus.FAILED, np.zeros(problem.p), far)
 
 
-def first_iterate(problem: Problem, reach: float, margin: float) -> Iterate | None:
+def first_iterate(problem: SdpProblem, reach: float, margin: float) -> SdpIterate | None:
     """λ = τ = s, ρ = 2s takes h and z apart, so that any s > 0 is feasible."""
     n, k, p = problem.n, problem.k, problem.p
     nu = reach**2 / (p + 3 * n + k + 2)
@@ -79,17 +87,17 @@ def first_iterate(problem: Problem, reach: float, margin: float) -> Iterate | No
     return centred(problem, y, nu)
 
 
-def centred(problem: Problem, y: Array, nu: float) -> Iterate | None:
+def centred(problem: SdpProblem, y: Array, nu: float) -> SdpIterate | None:
     """X and w at ν for given multipliers; None if they are not feasible."""
     here = linearise(problem, y, slack=nu)
     if here is None:
         return None
     y = y.copy()
     y[1] = here.value - nu
-    return Iterate(y, nu * here.inverse, np.where(problem.signed, nu / np.where(problem.signed, y, 1.0), 0.0))
+    return SdpIterate(y, nu * here.inverse, np.where(problem.signed, nu / np.where(problem.signed, y, 1.0), 0.0))
 
 
-def inherited(old: Problem, new: Problem, iterate: Iterate, signs: Signs) -> Iterate | None:
+def inherited(old: SdpProblem, new: SdpProblem, iterate: SdpIterate, signs: Signs) -> SdpIterate | None:
     """The iterate in a branch with more signs: rows of X that belong to settled neurons leave. None if infeasible."""
     keep = np.concatenate([np.arange(old.p), old.p + np.flatnonzero(signs[old.free] == FREE), [old.p + old.n]])
     y = carried(iterate.y, old, new, signs)
@@ -97,10 +105,10 @@ def inherited(old: Problem, new: Problem, iterate: Iterate, signs: Signs) -> Ite
     if before is None or after is None or before <= iterate.y[1]:
         return None
     y[1] = after - (before - iterate.y[1])
-    return Iterate(y, iterate.X[np.ix_(keep, keep)], carried(iterate.w, old, new, signs))
+    return SdpIterate(y, iterate.X[np.ix_(keep, keep)], carried(iterate.w, old, new, signs))
 
 
-def with_margin(shared: Problem, problem: Problem, iterate: Iterate, margin: float) -> Iterate | None:
+def with_margin(shared: SdpProblem, problem: SdpProblem, iterate: SdpIterate, margin: float) -> SdpIterate | None:
     """The iterate of a problem without a margin for one that has it; the margin at the example is its first slack."""
     before = unrounded(shared, iterate.y)
     if before is None or not before > iterate.y[1]:
@@ -109,10 +117,10 @@ def with_margin(shared: Problem, problem: Problem, iterate: Iterate, margin: flo
     w[0] = max(margin, 1e-9)
     y[0] = slack / w[0]
     value = unrounded(problem, y)
-    return None if value is None else Iterate(with_t(y, value - slack), iterate.X, w)
+    return None if value is None else SdpIterate(with_t(y, value - slack), iterate.X, w)
 
 
-def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
+def climb(problem: SdpProblem, iterate: SdpIterate, steps: int) -> SdpIterate:
     """Some iterations without the judge: a start that several margins share."""
     for _ in range(steps):
         check_time()
@@ -124,53 +132,53 @@ def climb(problem: Problem, iterate: Iterate, steps: int) -> Iterate:
     return iterate
 
 
-def unobserved(branch: Branch, problem: Problem, y: Array) -> None:
+def unobserved(branch: SignBranch, problem: SdpProblem, y: Array) -> None:
     """Nobody watches."""
 
 
 def maximise(
     root: Root,
-    branch: Branch,
+    branch: SignBranch,
     rival: int,
-    iterate: Iterate,
-    target: Target,
+    iterate: SdpIterate,
+    target: BranchTarget,
     floor: float,
     observe: Observe = unobserved,
-) -> Solved:
+) -> SolvedBranch:
     """Iterate until the branch is closed, or nothing more is to be had; `floor` is known already."""
-    problem = Problem.of(root, branch, rival)
-    quiet, done, ending, here = 0, 0, Ending.OPEN, None
+    problem = SdpProblem.of(root, branch, rival)
+    quiet, done, ending, here = 0, 0, BranchStatus.OPEN, None
     while done < MOST:
         check_time()
         verdict = examine(problem, iterate.y, target.reach)
         observe(branch, problem, iterate.y)
         floor = max(floor, verdict.floor)
         if floor >= target.enough or verdict.empty:
-            return _result(root, branch, problem, iterate, floor, Ending.CLOSED, here)
+            return _result(root, branch, problem, iterate, floor, BranchStatus.CLOSED, here)
         narrowed = problem.placed(verdict.low, verdict.high, branch)
         if (narrowed.signs != branch.signs).any():
-            smaller = Problem.of(root, narrowed, rival)
+            smaller = SdpProblem.of(root, narrowed, rival)
             moved = inherited(problem, smaller, iterate, narrowed.signs)
             if moved is None:
-                ending = Ending.FAILED
+                ending = BranchStatus.FAILED
                 break
             branch, problem, iterate, quiet, here = narrowed, smaller, moved, 0, None
             continue
         old = linearise(problem, iterate.y)
         if old is None:
-            ending = Ending.FAILED
+            ending = BranchStatus.FAILED
             break
         branch, within = narrowed, problem.within(narrowed)
         here, problem = bordered(problem, within, iterate.y, old), within
         iterate = iterate._replace(y=with_t(iterate.y, here.value - here.slack))
         advanced = advance(problem, iterate, here)
         if advanced is None:
-            ending = Ending.FAILED
+            ending = BranchStatus.FAILED
             break
         iterate, gap, lengths = advanced
         quiet, done = quiet + 1, done + 1
         if max(lengths) < 1e-4:
-            ending = Ending.FAILED
+            ending = BranchStatus.FAILED
             break
         patience = target.patience * (target.enough - floor) if problem.n and quiet >= 2 else 0.0
         precise = target.precision * max(abs(here.value), 0.01 * target.enough)
@@ -180,12 +188,18 @@ def maximise(
 
 
 def _result(
-    root: Root, branch: Branch, problem: Problem, iterate: Iterate, floor: float, ending: Ending, at: Linearised | None
-) -> Solved:
+    root: Root,
+    branch: SignBranch,
+    problem: SdpProblem,
+    iterate: SdpIterate,
+    floor: float,
+    ending: BranchStatus,
+    at: LinearisedSdp | None,
+) -> SolvedBranch:
     n, p, looseness = problem.n, problem.p, np.full(len(root.low), -np.inf)
     if at is None:
-        return Solved(branch, problem, iterate, floor, ending, np.zeros(p), looseness)
+        return SolvedBranch(branch, problem, iterate, floor, ending, np.zeros(p), looseness)
     m, h, z = problem.multipliers(iterate.y), at.minimiser[p : p + n], problem.rows[1 : 1 + n] @ at.minimiser
     low, high = problem.ends[:2]
     looseness[problem.free] = m.lam * h * (h - z) + m.rho * h * (z - high) + m.tau * (z - h) * (z - low)
-    return Solved(branch, problem, iterate, floor, ending, at.minimiser[:p], looseness)
+    return SolvedBranch(branch, problem, iterate, floor, ending, at.minimiser[:p], looseness)

@@ -14,12 +14,60 @@ At any x̃, with g = Qx̃ + q:
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from brittle.certificates.cholesky import Factor, factor
-from brittle.certificates.deep_exact.ellipsoid import INFLATION, Ellipse, shadow, two_rays
-from brittle.certificates.deep_exact.problem import Multipliers, Problem
-from brittle.certificates.rounding import ROUNDOFF, SQUARES, gamma
-from brittle.certificates.scales import Array
+from brittle.certificates.deep_exact.problem import SdpMultipliers, SdpProblem
+from brittle.certificates.rounding import ROUNDOFF, SQUARES, Array, Factor, factor, gamma
+
+INFLATION = 1e-6  # of the diagonal of G: pays for its rounding, and keeps G away from singular
+OUTWARD = 1e-8  # of √(c·room): more than rounding can move an end, with G as far from singular as that
+
+TINY = 1e-20  # a neuron whose input is constant has zz = 0
+
+
+class Ellipse(NamedTuple):
+    """The rest of the Gram matrix and the centre of every neuron: hh, hz, zz, h, z (n,), and how far z may be off."""
+
+    hh: Array
+    hz: Array
+    zz: Array
+    h: Array
+    z: Array
+    slip: Array
+
+
+def two_rays(ellipse: Ellipse, room: float, low: Array, high: Array) -> tuple[Array, Array]:
+    """New ends of [low, high]; low > high where neither ray is left."""
+    a, b, c = ellipse.hh * (1 + 3 * INFLATION), ellipse.hz, ellipse.zz * (1 + 3 * INFLATION) + TINY
+    det = a * c - b * b  # at least 5e-6·ac, because the diagonal is inflated
+    # The network's own z may differ from the form's: the centre moves by at most `slip` in the metric of G⁻¹.
+    root = np.sqrt(room) + ellipse.slip * np.sqrt(a / det)
+    room_each = root**2 * (1 + 2 * INFLATION)
+    outward = OUTWARD * (root * np.sqrt(c) + np.abs(ellipse.z))
+    m, v = ellipse.h - ellipse.z, a - 2 * b + c
+    on_low, on_high, no_on = _ray(ellipse.z + (c - b) / v * m, det, v, m, room_each, outward)
+    off_low, off_high, no_off = _ray(ellipse.z - b / a * ellipse.h, det, a, ellipse.h, room_each, outward)
+    on_low, on_high = np.maximum(on_low, np.maximum(low, 0)), np.minimum(on_high, high)
+    off_low, off_high = np.maximum(off_low, low), np.minimum(off_high, np.minimum(high, 0))
+    no_on, no_off = no_on | (on_low > on_high), no_off | (off_low > off_high)
+    new_low = np.where(no_off, on_low, off_low)
+    new_high = np.where(no_on, off_high, on_high)
+    return np.where(no_on & no_off, 1.0, new_low), np.where(no_on & no_off, -1.0, new_high)
+
+
+def shadow(zz: Array, room: float, z: Array) -> Array:
+    """How far z may be from its value at the centre, where it is settled."""
+    return np.asarray(np.sqrt(room * zz) * (1 + 3 * INFLATION) + OUTWARD * np.abs(z))
+
+
+def _ray(
+    centre: Array, det: Array, spread: Array, away: Array, room: Array, outward: Array
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Both ends of a ray's part in the ellipse, rounded outwards, and whether it is empty."""
+    left = spread * room * (1 + OUTWARD) - away**2
+    half = np.sqrt(det * np.maximum(left, 0)) / spread * (1 + OUTWARD)
+    return centre - half - outward, centre + half + outward, left < 0
+
 
 LEAST = 1e-9  # σ
 LARGEST = 2.0**200  # of a multiplier
@@ -28,7 +76,7 @@ FARTHEST = 400  # an exponent of the scaling
 REFINEMENTS = 3
 
 
-class Verdict(NamedTuple):
+class BoundCheck(NamedTuple):
     """A floor under ½‖ε‖² at every flip of the branch (-inf: nothing is proved), and the intervals that follow.
 
     low, high (n+k,) hold at every flip with ‖ε‖ ≤ reach; low > high somewhere: there is none.
@@ -61,9 +109,9 @@ class _Point(NamedTuple):
     residual: float
 
 
-def examine(problem: Problem, y: Array, reach: float) -> Verdict:
+def examine(problem: SdpProblem, y: Array, reach: float) -> BoundCheck:
     """What the multipliers y (their t is not read) prove of flips ‖ε‖ ≤ reach of the branch."""
-    nothing = Verdict(-np.inf, problem.low, problem.high)
+    nothing = BoundCheck(-np.inf, problem.low, problem.high)
     if not _admissible(problem, y):
         return nothing
     m = problem.multipliers(y)
@@ -75,17 +123,17 @@ def examine(problem: Problem, y: Array, reach: float) -> Verdict:
     if not np.isfinite(floor):
         return nothing
     if floor < -(reach**2):
-        return Verdict(floor, problem.low, problem.high)  # too weak to say anything of single neurons
-    return Verdict(floor, *_intervals(problem, proof, point, floor, reach))
+        return BoundCheck(floor, problem.low, problem.high)  # too weak to say anything of single neurons
+    return BoundCheck(floor, *_intervals(problem, proof, point, floor, reach))
 
 
-def _admissible(problem: Problem, y: Array) -> bool:
+def _admissible(problem: SdpProblem, y: Array) -> bool:
     """NaN is not at most LARGEST either."""
     signed = problem.signed
     return len(y) == len(signed) and bool((y[signed] >= 0).all() and (np.abs(np.delete(y, 1)) <= LARGEST).all())
 
 
-def _definite(problem: Problem, y: Array, m: Multipliers) -> _Definite | None:
+def _definite(problem: SdpProblem, y: Array, m: SdpMultipliers) -> _Definite | None:
     """That it exists proves that the real Q, scaled, is at least LEAST·I."""
     n, p, k = problem.n, problem.p, problem.k
     Q = problem.lagrangian(np.concatenate([y[:1], [0.0], y[2:]]))[:-1, :-1]
@@ -107,7 +155,7 @@ def _definite(problem: Problem, y: Array, m: Multipliers) -> _Definite | None:
     return None if L is None else _Definite(L, scale, sizes)
 
 
-def _minimiser(problem: Problem, m: Multipliers, proof: _Definite) -> _Point:
+def _minimiser(problem: SdpProblem, m: SdpMultipliers, proof: _Definite) -> _Point:
     """Newton's steps to the minimum of L from 0, with the factor that is there; any point would be valid."""
     x = np.zeros(problem.p + problem.n)
     for _ in range(REFINEMENTS):
@@ -119,14 +167,14 @@ def _minimiser(problem: Problem, m: Multipliers, proof: _Definite) -> _Point:
     return _Point(x, forms, slips, _value(problem, m, x, forms, slips), residual)
 
 
-def _forms(problem: Problem, x: Array) -> tuple[Array, Array]:
+def _forms(problem: SdpProblem, x: Array) -> tuple[Array, Array]:
     """f and every z at x, and how far they may be off."""
     rows, heights = problem.rows[:, :-1], problem.rows[:, -1]
     return rows @ x + heights, gamma(len(x) + 2) * (np.abs(rows) @ np.abs(x) + np.abs(heights)) + UNDERFLOW
 
 
 def _gradient(
-    problem: Problem, m: Multipliers, x: Array, forms: Array, slips: Array, proof: _Definite
+    problem: SdpProblem, m: SdpMultipliers, x: Array, forms: Array, slips: Array, proof: _Definite
 ) -> tuple[Array, float]:
     """The scaled Qx + q, and a bound on the length of its error."""
     n, p = problem.n, problem.p
@@ -153,7 +201,7 @@ def _gradient(
     return g * proof.scale, float(rounding) * (1 + gamma(len(g) + 8)) + UNDERFLOW
 
 
-def _value(problem: Problem, m: Multipliers, x: Array, forms: Array, slips: Array) -> float:
+def _value(problem: SdpProblem, m: SdpMultipliers, x: Array, forms: Array, slips: Array) -> float:
     """L(x) less all rounding."""
     n, p, half = problem.n, problem.p, 0.5 * x[: problem.p] @ x[: problem.p]
     low, high, k_low, k_high = problem.ends
@@ -171,7 +219,7 @@ def _value(problem: Problem, m: Multipliers, x: Array, forms: Array, slips: Arra
     return float(total - gamma(4 * n + problem.k + p + 16) * weight - moved * (1 + gamma(len(forms) + 16)))
 
 
-def _price(problem: Problem, m: Multipliers) -> float:
+def _price(problem: SdpProblem, m: SdpMultipliers) -> float:
     """By how much L can exceed ½‖ε‖² at a flip: the network's own z satisfy the constraints, the forms nearly."""
     n = problem.n
     width, e, e_k = problem.high - problem.low, problem.slips[1 : 1 + n], problem.slips[1 + n :]
@@ -181,7 +229,7 @@ def _price(problem: Problem, m: Multipliers) -> float:
     return float(price) * (1 + gamma(2 * len(width) + 16)) + UNDERFLOW
 
 
-def _intervals(problem: Problem, proof: _Definite, point: _Point, floor: float, reach: float) -> tuple[Array, Array]:
+def _intervals(problem: SdpProblem, proof: _Definite, point: _Point, floor: float, reach: float) -> tuple[Array, Array]:
     """Ends of every z at flips ‖ε‖ ≤ reach: the ellipsoid's shadow, on the graph of the ReLU where it is free."""
     n, p = problem.n, problem.p
     most, least = reach**2 + UNDERFLOW, 2 * floor

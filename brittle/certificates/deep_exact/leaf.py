@@ -8,14 +8,13 @@ the polyhedron empty, non-negative least squares find a good one at once (`geome
 import numpy as np
 from scipy.optimize import nnls
 
-from brittle.certificates.deep_exact.problem import Problem
-from brittle.certificates.rounding import SQUARES, UNDERFLOW, gamma
-from brittle.certificates.scales import Array
+from brittle.certificates.deep_exact.problem import SdpProblem
+from brittle.certificates.rounding import SQUARES, UNDERFLOW, Array, gamma
 
 ITERATIONS = 30  # per inequality
 
 
-def leaf_floor(problem: Problem) -> float:
+def leaf_floor(problem: SdpProblem) -> float:
     """A floor under ½‖ε‖² at every flip of a branch whose neurons are all settled; infinity where there is none."""
     A, h = inequalities(problem)
     normal, lift = _judged(A, h, multipliers(A, h))
@@ -25,7 +24,7 @@ def leaf_floor(problem: Problem) -> float:
         return float(0.5 * (lift / normal) ** 2 * (1 - gamma(8)))
 
 
-def inequalities(problem: Problem) -> tuple[Array, Array]:
+def inequalities(problem: SdpProblem) -> tuple[Array, Array]:
     """Aε ≥ h, with h rounded down."""
     assert problem.n == 0
     rows, heights, slips = problem.rows[:, :-1], problem.rows[:, -1], problem.slips

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotri, dtrtrs
 
-from brittle.certificates.cholesky import Factor, factor
-from brittle.certificates.deep_exact.problem import Problem
-from brittle.certificates.scales import Array
+from brittle.certificates.deep_exact.problem import SdpProblem
+from brittle.certificates.rounding import Array, Factor, factor
 
 FRACTION = 0.8  # of the way to the boundary
 CENTRING = 0.02  # the least share of ν that a step aims at
@@ -19,18 +18,18 @@ PRODUCTS = 14  # of Lanczos' method
 LANCZOS = np.random.default_rng(1).normal(size=4096)
 
 
-class Iterate(NamedTuple):
+class SdpIterate(NamedTuple):
     """y with t at [1], the primal matrix X and the slacks w of the multipliers with a sign."""
 
     y: Array
     X: Array
     w: Array
 
-    def moved(self, step: "Step", dual: float, primal: float) -> "Iterate":
-        return Iterate(self.y + dual * step.y, self.X + primal * step.X, self.w + primal * step.w)
+    def moved(self, step: "SdpStep", dual: float, primal: float) -> "SdpIterate":
+        return SdpIterate(self.y + dual * step.y, self.X + primal * step.X, self.w + primal * step.w)
 
 
-class Linearised(NamedTuple):
+class LinearisedSdp(NamedTuple):
     """S, the factor of S, S⁻¹, the minimiser ξ* = (x*, 1), the value F there, and the slack F - t."""
 
     S: Array
@@ -41,7 +40,7 @@ class Linearised(NamedTuple):
     slack: float
 
 
-class Step(NamedTuple):
+class SdpStep(NamedTuple):
     y: Array
     S: Array
     X: Array
@@ -55,7 +54,7 @@ def with_t(y: Array, t: float) -> Array:
     return y
 
 
-def unrounded(problem: Problem, y: Array) -> float | None:
+def unrounded(problem: SdpProblem, y: Array) -> float | None:
     """F(y), without rounding: what the solver goes by."""
     S = problem.lagrangian(with_t(y, 0.0))
     L = factor(S[:-1, :-1])
@@ -64,7 +63,7 @@ def unrounded(problem: Problem, y: Array) -> float | None:
     return float(0.5 * (S[-1, -1] - S[:-1, -1] @ L.solve(S[:-1, -1])))
 
 
-def linearise(problem: Problem, y: Array, slack: float | None = None) -> Linearised | None:
+def linearise(problem: SdpProblem, y: Array, slack: float | None = None) -> LinearisedSdp | None:
     """None where S is not positive definite; a given slack stands for t."""
     S = problem.lagrangian(y)
     L = factor(S[:-1, :-1])
@@ -78,7 +77,7 @@ def linearise(problem: Problem, y: Array, slack: float | None = None) -> Lineari
     return None if not slack > 0 else _join(S, L.L, inverse, x, value, slack)
 
 
-def bordered(old: Problem, new: Problem, y: Array, at: Linearised) -> Linearised:
+def bordered(old: SdpProblem, new: SdpProblem, y: Array, at: LinearisedSdp) -> LinearisedSdp:
     """After new intervals, which change the last row of S only: the slack stays, t moves."""
     S = at.S.copy()
     S[-1] = S[:, -1] = old.border(y, new, S)
@@ -88,7 +87,7 @@ def bordered(old: Problem, new: Problem, y: Array, at: Linearised) -> Linearised
     return _join(S, at.L[:-1, :-1], inverse, x, value, at.slack)
 
 
-def _join(S: Array, L: Array, inverse: Array, x: Array, value: float, slack: float) -> Linearised:
+def _join(S: Array, L: Array, inverse: Array, x: Array, value: float, slack: float) -> LinearisedSdp:
     """The factor and the inverse of S from those of Q."""
     q, minimiser = S[:-1, -1], np.append(x, 1.0)
     S[-1, -1] = 2 * slack - q @ x
@@ -98,7 +97,7 @@ def _join(S: Array, L: Array, inverse: Array, x: Array, value: float, slack: flo
     whole[-1, -1] = np.sqrt(2 * slack)
     bordered = np.outer(minimiser, minimiser) / (2 * slack)
     bordered[:-1, :-1] += inverse
-    return Linearised(S, whole, bordered, minimiser, value, slack)
+    return LinearisedSdp(S, whole, bordered, minimiser, value, slack)
 
 
 def _inverse(L: Array) -> Array:
@@ -106,7 +105,9 @@ def _inverse(L: Array) -> Array:
     return np.asarray(lower + np.tril(lower, -1).T)
 
 
-def advance(problem: Problem, now: Iterate, at: Linearised) -> tuple[Iterate, float, tuple[float, float]] | None:
+def advance(
+    problem: SdpProblem, now: SdpIterate, at: LinearisedSdp
+) -> tuple[SdpIterate, float, tuple[float, float]] | None:
     """One iteration: the new iterate, the duality gap before it and the step lengths; None if it breaks down."""
     signed, X_factor = problem.signed, factor(now.X)
     newton = Newton.of(problem, now, at)
@@ -131,9 +132,9 @@ def _gap(X: Array, S: Array, w: Array, y: Array, signed: NDArray[np.bool_]) -> f
 class Newton(NamedTuple):
     """The equations MΔy = rhs of one iteration, factored, with rows and columns scaled to a unit diagonal."""
 
-    problem: Problem
-    now: Iterate
-    at: Linearised
+    problem: SdpProblem
+    now: SdpIterate
+    at: LinearisedSdp
     factor: Factor
     scale: Array
     products: Array  # 2a·S⁻¹b
@@ -142,7 +143,7 @@ class Newton(NamedTuple):
     nu: float
 
     @classmethod
-    def of(cls, problem: Problem, now: Iterate, at: Linearised) -> "Newton | None":
+    def of(cls, problem: SdpProblem, now: SdpIterate, at: LinearisedSdp) -> "Newton | None":
         signed = problem.signed
         in_inverse = problem.gram(at.inverse)
         M = _schur(problem, problem.gram(now.X), in_inverse)
@@ -161,7 +162,7 @@ class Newton(NamedTuple):
         products = problem.products(at.inverse)
         return cls(problem, now, at, L, scale, products, inverse_y, gap, gap / (len(at.S) + int(signed.sum())))
 
-    def direction(self, centring: float, affine: Step | None = None) -> Step:
+    def direction(self, centring: float, affine: SdpStep | None = None) -> SdpStep:
         """Towards the point of the path at centring·ν; `affine` gives the corrector."""
         aim = centring * self.nu
         rhs = aim * (self.products + self.inverse_y)
@@ -177,10 +178,10 @@ class Newton(NamedTuple):
         turned = dS @ self.at.inverse
         product = self.now.X @ turned
         dX = dX - 0.5 * (product + product.T)
-        return Step(dy, dS, dX, dw - self.now.w * dy * self.inverse_y, turned)
+        return SdpStep(dy, dS, dX, dw - self.now.w * dy * self.inverse_y, turned)
 
 
-def _schur(problem: Problem, in_X: Array, in_inverse: Array) -> Array:
+def _schur(problem: SdpProblem, in_X: Array, in_inverse: Array) -> Array:
     """M_kl = <A_k, X A_l S⁻¹> for A = abᵀ + baᵀ, from the products of all forms."""
     aXa, bXa, bXb = _products(problem, in_X)
     aSa, bSa, bSb = _products(problem, in_inverse)
@@ -193,14 +194,14 @@ def _schur(problem: Problem, in_X: Array, in_inverse: Array) -> Array:
     return np.asarray(M)
 
 
-def _products(problem: Problem, G: Array) -> tuple[Array, Array, Array]:
+def _products(problem: SdpProblem, G: Array) -> tuple[Array, Array, Array]:
     """a_k·a_l, b_k·a_l and b_k·b_l in the metric of G."""
     left, right = np.ascontiguousarray(problem.left(G).T), np.ascontiguousarray(problem.right(G).T)
     return problem.left(left), problem.right(left), problem.right(right)
 
 
 def _lengths(
-    now: Iterate, at: Linearised, X_factor: Array, signed: NDArray[np.bool_], step: Step, fraction: float
+    now: SdpIterate, at: LinearisedSdp, X_factor: Array, signed: NDArray[np.bool_], step: SdpStep, fraction: float
 ) -> tuple[float, float]:
     """How far y and S, and X and w, may go."""
     dual = _to_boundary(at.S, at.L, step.S, fraction, _positive(now.y, step.y, signed, fraction))

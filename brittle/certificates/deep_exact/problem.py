@@ -18,10 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.certificates.deep_exact.ball import Ball
-from brittle.certificates.deep_exact.first_intervals import Intervals
-from brittle.certificates.rounding import SQUARES, UNDERFLOW, gamma
-from brittle.certificates.scales import Array, Exponents, exponents, shifted
+from brittle.certificates.deep_exact.ball import AttackBall, LayerIntervals
+from brittle.certificates.rounding import SQUARES, UNDERFLOW, Array, Exponents, exponents, gamma, shifted
 
 Signs = NDArray[np.int8]
 OFF, FREE, ON = -1, 0, 1
@@ -36,7 +34,7 @@ class Root:
     `places` says which neurons of each layer are in the list; low and high (n,) are their intervals.
     """
 
-    ball: Ball
+    ball: AttackBall
     signs: tuple[Signs, ...]
     lost: tuple[Array, ...]
     places: tuple[NDArray[np.intp], ...]
@@ -44,7 +42,7 @@ class Root:
     high: Array
 
     @classmethod
-    def of(cls, ball: Ball, known: Intervals) -> "Root":
+    def of(cls, ball: AttackBall, known: LayerIntervals) -> "Root":
         units = [units_of(low, high) for low, high in zip(known.low, known.high, strict=True)]
         ball = ball.in_units([*units, margin_units(ball, units[-1])])
         low = [shifted(each, -unit) - UNDERFLOW for each, unit in zip(known.low, units, strict=True)]
@@ -57,9 +55,9 @@ class Root:
         return cls(ball, signs, lost, places, *ends)
 
     @property
-    def branch(self) -> "Branch":
+    def branch(self) -> "SignBranch":
         """The whole ball."""
-        return Branch(np.zeros(len(self.low), dtype=np.int8), self.low, self.high)
+        return SignBranch(np.zeros(len(self.low), dtype=np.int8), self.low, self.high)
 
     def by_layer(self, values: Array | Signs) -> list[NDArray[np.generic]]:
         """Values of the listed neurons, layer by layer."""
@@ -67,27 +65,27 @@ class Root:
 
 
 @dataclass(frozen=True, eq=False)
-class Branch:
+class SignBranch:
     """A part of the ball: signs (n,) of the root's free neurons, and intervals that hold at every flip in it."""
 
     signs: Signs
     low: Array
     high: Array
 
-    def tightened(self, low: Array, high: Array) -> "Branch":
+    def tightened(self, low: Array, high: Array) -> "SignBranch":
         """With these intervals, and the signs that follow from them."""
         settled = np.where(low >= 0, ON, np.where(high <= 0, OFF, FREE)).astype(np.int8)
-        return Branch(np.where(self.signs == FREE, settled, self.signs), low, high)
+        return SignBranch(np.where(self.signs == FREE, settled, self.signs), low, high)
 
-    def split(self, neuron: int, sign: int) -> "Branch":
+    def split(self, neuron: int, sign: int) -> "SignBranch":
         """The part in which the neuron has the sign."""
         signs, low, high = self.signs.copy(), self.low.copy(), self.high.copy()
         signs[neuron] = sign
         low[neuron], high[neuron] = (max(low[neuron], 0.0), high[neuron]) if sign == ON else (low[neuron], 0.0)
-        return Branch(signs, low, high)
+        return SignBranch(signs, low, high)
 
 
-class Ends(NamedTuple):
+class IntervalEnds(NamedTuple):
     """Of the intervals of the free neurons (n,) and of the settled ones (k,)."""
 
     low: Array
@@ -96,7 +94,7 @@ class Ends(NamedTuple):
     settled_high: Array
 
 
-class Multipliers(NamedTuple):
+class SdpMultipliers(NamedTuple):
     """μ and t, λ, ρ, τ (n,) of the free neurons, σ (k,) of the settled ones."""
 
     mu: float
@@ -108,7 +106,7 @@ class Multipliers(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SdpProblem:
     """rows (1+n+k, p+n+1): f, z of the free neurons and z of the settled ones as forms in ξ; slips (1+n+k,) of them.
 
     free (n,) and settled (k,) are places in the root's list, low and high (n+k,) the intervals in this order.
@@ -122,7 +120,7 @@ class Problem:
     settled: NDArray[np.intp]
 
     @classmethod
-    def of(cls, root: Root, branch: Branch, rival: int | None) -> "Problem":
+    def of(cls, root: Root, branch: SignBranch, rival: int | None) -> "SdpProblem":
         """`rival` is a row of the last layer; without one the margin is -1, which forbids nothing."""
         free, settled = np.flatnonzero(branch.signs == FREE), np.flatnonzero(branch.signs != FREE)
         order = np.concatenate([free, settled])
@@ -144,9 +142,9 @@ class Problem:
         return int(self.rows.shape[1]) - 1 - self.n
 
     @property
-    def ends(self) -> Ends:
+    def ends(self) -> IntervalEnds:
         n = self.n
-        return Ends(self.low[:n], self.high[:n], self.low[n:], self.high[n:])
+        return IntervalEnds(self.low[:n], self.high[:n], self.low[n:], self.high[n:])
 
     @property
     def signed(self) -> NDArray[np.bool_]:
@@ -155,20 +153,20 @@ class Problem:
         found[1 : 2 + self.n] = False
         return found
 
-    def within(self, branch: Branch) -> "Problem":
+    def within(self, branch: SignBranch) -> "SdpProblem":
         """The same signs with the branch's intervals."""
         order = np.concatenate([self.free, self.settled])
         return replace(self, low=branch.low[order], high=branch.high[order])
 
-    def placed(self, low: Array, high: Array, branch: Branch) -> Branch:
+    def placed(self, low: Array, high: Array, branch: SignBranch) -> SignBranch:
         """The branch with intervals in this problem's order."""
         new_low, new_high, order = branch.low.copy(), branch.high.copy(), np.concatenate([self.free, self.settled])
         new_low[order], new_high[order] = low, high
         return branch.tightened(new_low, new_high)
 
-    def multipliers(self, y: Array) -> Multipliers:
+    def multipliers(self, y: Array) -> SdpMultipliers:
         n = self.n
-        return Multipliers(float(y[0]), float(y[1]), *np.split(y[2:], [n, 2 * n, 3 * n]))
+        return SdpMultipliers(float(y[0]), float(y[1]), *np.split(y[2:], [n, 2 * n, 3 * n]))
 
     def lagrangian(self, y: Array, objective: float = 1.0) -> Array:
         """S at the multipliers y; with `objective` 0 its linear part."""
@@ -191,7 +189,7 @@ class Problem:
         S[-1, -1] += constant
         return np.asarray(S)
 
-    def border(self, y: Array, moved: "Problem", S: Array) -> Array:
+    def border(self, y: Array, moved: "SdpProblem", S: Array) -> Array:
         """The last row of S at y after the intervals became those of `moved`: no other row has intervals in it."""
         m = self.multipliers(y)
         (old, old_constant), (new, constant) = self._linear_terms(m), moved._linear_terms(m)
@@ -199,7 +197,7 @@ class Problem:
         row[-1] += (new - old)[-1] + constant - old_constant
         return np.asarray(row)
 
-    def _linear_terms(self, m: Multipliers) -> tuple[Array, float]:
+    def _linear_terms(self, m: SdpMultipliers) -> tuple[Array, float]:
         """The form, and twice the constant, that the linear parts of all constraints add up to."""
         n, p, ends = self.n, self.p, self.ends
         by_z = np.concatenate([m.tau * ends.low, m.sigma * (ends.settled_low + ends.settled_high)])
@@ -255,7 +253,7 @@ class Problem:
         return 2 * np.concatenate([[one[0], -corner], hh - hz, hz - ends.high * h1, below, settled])
 
 
-def carried(values: Array, old: Problem, new: Problem, signs: Signs) -> Array:
+def carried(values: Array, old: SdpProblem, new: SdpProblem, signs: Signs) -> Array:
     """Multipliers of `old`, or their slacks, for a branch with more signs: σ is ρ of what is on, τ of what is off."""
     n, table = old.n, np.zeros((4, len(signs)))
     table[:3, old.free] = values[2 : 2 + 3 * n].reshape(3, n)
@@ -264,7 +262,7 @@ def carried(values: Array, old: Problem, new: Problem, signs: Signs) -> Array:
     return np.concatenate([values[:2], table[:3, new.free].ravel(), table[3, new.settled]])
 
 
-def _forms(root: Root, branch: Branch, rival: int | None) -> tuple[Array, Array, Array, float]:
+def _forms(root: Root, branch: SignBranch, rival: int | None) -> tuple[Array, Array, Array, float]:
     """Every listed z and the margin as forms in ξ, with their slips."""
     ball, p, n = root.ball, root.ball.first.shape[1], int((branch.signs == FREE).sum())
     signs, high, place = root.by_layer(branch.signs), root.by_layer(branch.high), p
@@ -305,14 +303,14 @@ def units_of(low: Array, high: Array) -> Exponents:
     return np.asarray(np.clip(exponents(np.maximum(np.abs(low), np.abs(high))), -1000, 1000))
 
 
-def margin_units(ball: Ball, units: Exponents) -> Exponents:
+def margin_units(ball: AttackBall, units: Exponents) -> Exponents:
     """The exponent of every margin's largest term in the ball."""
     W, b = ball.weights[-1], ball.biases[-1]
     terms = exponents(W) + units[None, :]
     return np.asarray(np.clip(np.maximum(terms.max(1), exponents(b)), -1000, 1000))
 
 
-def _sizes(ball: Ball, high: list[Array]) -> list[Array]:
+def _sizes(ball: AttackBall, high: list[Array]) -> list[Array]:
     """What the terms of every z amount to in the ball."""
     sizes = [np.abs(ball.a) + ball.range_1]
     for W, b, h in zip(ball.weights[:-1], ball.biases[:-1], high[:-1], strict=True):

@@ -11,8 +11,8 @@ from torch import Generator
 from brittle.common.errors import InputError
 from brittle.experiments.beyond.margins import Largest, drawn
 from brittle.experiments.cell import Cell, Point
-from brittle.margin import Ending, solve
-from brittle.networks import PyTorch
+from brittle.kkt import Status, solve
+from brittle.networks import TorchLinearInit
 from brittle.training import Flow, LogLoss
 
 LOSSES = {"early": 1e-2, "late": 1e-30}
@@ -31,7 +31,7 @@ class LargestCell(Cell):
 
     def measure(self) -> Point:
         data = drawn(self.law, self.dim, self.examples, self.seed)
-        start = PyTorch().draw(self.dim, self.width, Generator().manual_seed(self.seed))
+        start = TorchLinearInit().draw(self.dim, self.width, Generator().manual_seed(self.seed))
         flows = {name: Flow(until=LogLoss(math.log(loss))).train(start, data) for name, loss in LOSSES.items()}
         try:
             point = solve(flows["late"].network, data)
@@ -40,7 +40,7 @@ class LargestCell(Cell):
         best = Largest.on(data)
         others = {"kkt": point.network, **{name: flow.network for name, flow in flows.items()}}
         measured = {key: value for name, other in others.items() for key, value in best.beside(name, other).items()}
-        solved = point.status is Ending.SOLVED and all(flow.reached for flow in flows.values())
+        solved = point.status is Status.SOLVED and all(flow.reached for flow in flows.values())
         return {
             "reached": best.reached and solved and all(measured[f"{name}_exact"] for name in others),
             "margin": best.found.normalised_margin,

@@ -8,7 +8,7 @@ from itertools import product
 from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.largest_cells import LOSSES, LargestCell
 from brittle.experiments.cell import Point
-from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.picture import Chart, Picture, PlotCurve
 from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
 
 EQUAL = 1e-5  # a margin that is less below the largest is counted as the largest
@@ -20,7 +20,7 @@ NAMES = {"kkt": "KKT points", **{name: f"at loss {loss:g}" for name, loss in LOS
 
 
 @dataclass(frozen=True)
-class Grid:
+class LargestMarginGrid:
     """What a preset covers: numbers of examples n by dimension d."""
 
     sphere: dict[int, tuple[int, ...]]
@@ -30,9 +30,11 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid({20: (6, 20)}, {200: (12,)}, 60, seeds=2),
-    "quick": Grid({20: (10, 20, 40), 50: (10, 25, 50), 100: (10, 31, 60)}, {200: (20, 40, 80)}, 200, seeds=3),
-    "full": Grid(
+    "smoke": LargestMarginGrid({20: (6, 20)}, {200: (12,)}, 60, seeds=2),
+    "quick": LargestMarginGrid(
+        {20: (10, 20, 40), 50: (10, 25, 50), 100: (10, 31, 60)}, {200: (20, 40, 80)}, 200, seeds=3
+    ),
+    "full": LargestMarginGrid(
         {20: (10, 20, 40, 60), 50: (10, 16, 25, 50, 100), 100: (10, 31, 60, 100), 200: (20, 63, 100)},
         {200: (20, 40, 80), 1000: (50, 100, 200)},
         1000,
@@ -138,7 +140,7 @@ def _kinds(points: Sequence[Point]) -> list[tuple[str, list[Point]]]:
     return [(f"{law}, $d = {d}$", where(points, law=law, dim=d)) for law, d in kinds]
 
 
-def _curves(points: Sequence[Point], name: str) -> list[Curve]:
+def _curves(points: Sequence[Point], name: str) -> list[PlotCurve]:
     return [
         over_seeds(some, "density", name, label, colour=colour) for colour, (label, some) in enumerate(_kinds(points))
     ]

@@ -11,12 +11,12 @@ from torch import Generator, Tensor
 
 from brittle.certificates import Exact
 from brittle.common.errors import InputError, required
+from brittle.data import Data, Sphere
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
 from brittle.geometry.least_distance import least_distance
-from brittle.margin import Ending
-from brittle.networks import PyTorch
-from brittle.settings import Data, Sphere
+from brittle.kkt import Status
+from brittle.networks import TorchLinearInit
 
 GAP = 1e-4  # relative, of the radii
 HEAVY = 1e3  # how much longer than the examples the coordinate of the bias is: a bias costs 1e-6 of its square then
@@ -48,13 +48,13 @@ class LinearCell(Cell):
         rng = Generator().manual_seed(self.seed)
         data = Sphere(self.dim).sample(self.examples, rng)
         try:
-            point = kkt_point_from(PyTorch().draw(self.dim, self.width, rng), data)
+            point = kkt_point_from(TorchLinearInit().draw(self.dim, self.width, rng), data)
         except InputError as error:
             return {"reached": False, "why": str(error)}
         linear, network = max_margin(data).radii(data), Exact(gap=GAP).bound(point.network, data)
         smallest = float(linear.min())
         return {
-            "reached": point.status is Ending.SOLVED and bool(network.exact.all()),
+            "reached": point.status is Status.SOLVED and bool(network.exact.all()),
             "neurons": point.neurons,
             "linear": smallest,
             "linear_median": float(linear.median()),

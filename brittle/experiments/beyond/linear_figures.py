@@ -15,7 +15,7 @@ Place = tuple[int, int]  # d and n
 
 
 @dataclass(frozen=True)
-class Grid:
+class LinearGrid:
     """What a preset covers: every share of examples in every dimension."""
 
     dims: tuple[int, ...]  # d
@@ -25,9 +25,9 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid((40,), (0.1, 0.3), 80, seeds=2),
-    "quick": Grid((50, 100), (0.1, 0.2, 0.3, 0.5), 200, seeds=3),
-    "full": Grid((50, 100, 200), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), 500, seeds=10),
+    "smoke": LinearGrid((40,), (0.1, 0.3), 80, seeds=2),
+    "quick": LinearGrid((50, 100), (0.1, 0.2, 0.3, 0.5), 200, seeds=3),
+    "full": LinearGrid((50, 100, 200), (0.1, 0.2, 0.3, 0.4, 0.5, 0.6), 500, seeds=10),
 }
 
 

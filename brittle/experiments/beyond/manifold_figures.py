@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from itertools import product
 
 from brittle.experiments.base import Claim, Experiment
-from brittle.experiments.beyond.manifold_cells import ManifoldCell
-from brittle.experiments.beyond.manifolds import MANIFOLDS
+from brittle.experiments.beyond.manifold_cells import MANIFOLDS, ManifoldCell
 from brittle.experiments.cell import Point
-from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.picture import Chart, Picture, PlotCurve
 from brittle.experiments.summary import deviation, distinct, mean, over_seeds, undecided, values, where
 
 SHORT = 0.75  # of ‖x‖
@@ -16,7 +15,7 @@ PARTS = {"along": "along $T$", "across_in_span": "across $T$, in the span", "off
 
 
 @dataclass(frozen=True)
-class Grid:
+class ManifoldGrid:
     """What a preset covers; the last span is everything."""
 
     dim: int  # d
@@ -26,9 +25,9 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid(40, (20, 40), 30, seeds=2),
-    "quick": Grid(100, (10, 20, 40, 70, 100), 60, seeds=5),
-    "full": Grid(400, (20, 40, 80, 160, 280, 400), 200, seeds=10),
+    "smoke": ManifoldGrid(40, (20, 40), 30, seeds=2),
+    "quick": ManifoldGrid(100, (10, 20, 40, 70, 100), 60, seeds=5),
+    "full": ManifoldGrid(400, (20, 40, 80, 160, 280, 400), 200, seeds=10),
 }
 
 
@@ -63,7 +62,7 @@ class OffTheTangents(Experiment):
             panels.append(Chart(name, "dimension of the span", "mean gradient", curves if some else []))
         flips = [over_seeds(where(points, manifold=name), "span", "flip", name) for name in MANIFOLDS]
         spans = [float(s) for s in distinct(points, "span")]
-        trivial = Curve("the way to the origin", spans, [1.0] * len(spans), style="dotted")
+        trivial = PlotCurve("the way to the origin", spans, [1.0] * len(spans), style="dotted")
         return Picture([*panels, Chart("", "dimension of the span", "median flip across $T$", [*flips, trivial])], 2)
 
 

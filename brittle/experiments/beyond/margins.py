@@ -7,10 +7,10 @@ from torch import Generator
 
 from brittle.attacks import Universal
 from brittle.certificates import Exact
+from brittle.data import Clusters, Data, Setting, Sphere
 from brittle.experiments.cell import Point
-from brittle.margin import Ending, LargestMargin, largest
+from brittle.kkt import LargestMargin, Status, largest
 from brittle.networks import TwoLayer
-from brittle.settings import Clusters, Data, Setting, Sphere
 
 GAP = 1e-6  # proved, of the largest margin
 RADIUS_GAP = 1e-3  # relative, of the radii
@@ -62,7 +62,7 @@ class Largest(NamedTuple):
     @property
     def reached(self) -> bool:
         """Whether all that is said of it is proved."""
-        return self.found.status is Ending.REACHED and self.withstands.exact
+        return self.found.status is Status.REACHED and self.withstands.exact
 
     def beside(self, name: str, network: TwoLayer) -> Point:
         """Another network's margin, radii and direction as shares of this one's; all named alike."""

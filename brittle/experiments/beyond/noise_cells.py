@@ -9,10 +9,10 @@ import torch
 from torch import Generator
 
 from brittle.common.errors import required
+from brittle.data import Data, Subspace
 from brittle.experiments.beyond.trained import gradients, trained
 from brittle.experiments.cell import Cell, Point
 from brittle.geometry import unit_rows
-from brittle.settings import Data, Subspace
 
 
 @dataclass(frozen=True, kw_only=True)

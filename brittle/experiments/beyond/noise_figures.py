@@ -15,7 +15,7 @@ LITTLE, SAME, LEAST = 0.1, 0.15, 0.9
 
 
 @dataclass(frozen=True)
-class Grid:
+class NoiseGrid:
     """What a preset covers: P of d/5 dimensions, 3d/10 examples, as many neurons as dimensions."""
 
     dims: tuple[int, ...]  # d
@@ -24,9 +24,9 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid((50,), (0.0, 0.1, 1.0), seeds=2),
-    "quick": Grid((100, 200), (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), seeds=10),
-    "full": Grid((100, 200, 400), (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), seeds=20),
+    "smoke": NoiseGrid((50,), (0.0, 0.1, 1.0), seeds=2),
+    "quick": NoiseGrid((100, 200), (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), seeds=10),
+    "full": NoiseGrid((100, 200, 400), (0.0, 0.01, 0.03, 0.1, 0.3, 1.0), seeds=20),
 }
 
 

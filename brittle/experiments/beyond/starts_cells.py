@@ -11,8 +11,8 @@ from brittle.common.errors import InputError
 from brittle.experiments.beyond.margins import Largest, drawn
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
-from brittle.margin import Ending
-from brittle.networks import PyTorch
+from brittle.kkt import Status
+from brittle.networks import TorchLinearInit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,13 +31,13 @@ class StartCell(Cell):
         data = drawn("sphere", self.dim, self.examples, self.seed)
         rng = Generator().manual_seed(1000 * self.seed + self.start)
         try:
-            point = kkt_point_from(PyTorch(scale=1 / self.scale).draw(self.dim, self.width, rng), data)
+            point = kkt_point_from(TorchLinearInit(scale=1 / self.scale).draw(self.dim, self.width, rng), data)
         except InputError as error:
             return {"reached": False, "why": str(error)}
         best = Largest.on(data)
         measured = best.beside("kkt", point.network)
         return {
-            "reached": best.reached and point.status is Ending.SOLVED and measured["kkt_exact"],
+            "reached": best.reached and point.status is Status.SOLVED and measured["kkt_exact"],
             "margin": best.found.normalised_margin,
             "neurons": best.found.neurons,
             "kkt_neurons": point.neurons,

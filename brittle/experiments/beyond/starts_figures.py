@@ -8,7 +8,7 @@ from statistics import fmean
 from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.starts_cells import StartCell
 from brittle.experiments.cell import Point
-from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.picture import Chart, Picture, PlotCurve
 from brittle.experiments.summary import distinct, mean, over_seeds, share, undecided, values, where
 
 EQUAL = 1e-5
@@ -17,7 +17,7 @@ Place = tuple[int, int]  # d and n
 
 
 @dataclass(frozen=True)
-class Grid:
+class StartsGrid:
     """What a preset covers: every kind of start at every place, on every data set."""
 
     places: tuple[Place, ...]
@@ -28,9 +28,11 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid(((50, 16),), (20, 100), (1.0,), starts=2, seeds=2),
-    "quick": Grid(((100, 31), (20, 30)), (50, 200, 1000), (0.1, 1.0), starts=3, seeds=3),
-    "full": Grid(((100, 31), (100, 60), (20, 40)), (50, 100, 200, 500, 1000, 3000), (0.01, 0.1, 1.0, 4.0), 10, seeds=5),
+    "smoke": StartsGrid(((50, 16),), (20, 100), (1.0,), starts=2, seeds=2),
+    "quick": StartsGrid(((100, 31), (20, 30)), (50, 200, 1000), (0.1, 1.0), starts=3, seeds=3),
+    "full": StartsGrid(
+        ((100, 31), (100, 60), (20, 40)), (50, 100, 200, 500, 1000, 3000), (0.01, 0.1, 1.0, 4.0), 10, seeds=5
+    ),
 }
 
 
@@ -76,8 +78,10 @@ def _places(points: Sequence[Point]) -> list[Place]:
     return sorted({(point["dim"], point["examples"]) for point in points})
 
 
-def _cloud(points: Sequence[Point], seed: int) -> Curve:
-    return Curve(f"data {seed}", values(points, "kkt_share"), values(points, "kkt_radius"), style="points", colour=seed)
+def _cloud(points: Sequence[Point], seed: int) -> PlotCurve:
+    return PlotCurve(
+        f"data {seed}", values(points, "kkt_share"), values(points, "kkt_radius"), style="points", colour=seed
+    )
 
 
 def _none(points: Sequence[Point]) -> Claim:

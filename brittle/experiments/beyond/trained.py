@@ -3,18 +3,18 @@
 import torch
 from torch import Generator, Tensor
 
+from brittle.data import Data
 from brittle.networks import Kaiming, TwoLayer
-from brittle.settings import Data
-from brittle.training import Descent, Logistic, Margin, Steps, Training
+from brittle.training import GradientDescent, Logistic, Margin, Steps, TrainingResult
 
 MARGIN, LONGEST = 1.0, 20_000
 
 
-def trained(data: Data, width: int, rng: Generator) -> Training[TwoLayer]:
+def trained(data: Data, width: int, rng: Generator) -> TrainingResult[TwoLayer]:
     """The first layer from w ~ N(0, I/d), no biases, outputs ±1/√m, by descent until every margin is 1."""
     start = Kaiming().draw(data.columns, width, rng)
     until = (Margin(MARGIN), Steps(LONGEST))
-    return Descent(until, Logistic("sum"), rate=0.02, layers="first", biases=False).train(start, data)
+    return GradientDescent(until, Logistic("sum"), rate=0.02, layers="first", biases=False).train(start, data)
 
 
 def gradients(network: TwoLayer, X: Tensor) -> Tensor:

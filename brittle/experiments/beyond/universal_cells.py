@@ -4,17 +4,52 @@ A change in this file makes every finished cell of the family stale: claims and 
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from brittle.attacks import Universal
-from brittle.experiments.beyond.optimisers import walk
+from brittle.data import Data, Sphere
 from brittle.experiments.cell import Cell, Point
-from brittle.networks import PyTorch, TwoLayer, as_two_layer
-from brittle.settings import Data, Sphere
-from brittle.training import Flow, Loss
+from brittle.networks import Network, TorchLinearInit, TwoLayer, as_two_layer
+from brittle.training import Exponential, Flow, Loss
+from brittle.training.objective import objective_for
+
+Optimiser = torch.optim.Optimizer
+# ln L instead of L is the same path for flow; the others would stand still long before the loss is 1e-30
+OPTIMISERS: dict[str, Callable[[list[Tensor]], Optimiser]] = {
+    "descent": lambda theta: torch.optim.SGD(theta, lr=5e-3),
+    "momentum": lambda theta: torch.optim.SGD(theta, lr=5e-4, momentum=0.9),
+    "adam": lambda theta: torch.optim.Adam(theta, lr=1e-3),
+    "sign": lambda theta: torch.optim.SGD(theta, lr=3e-4),
+}
+LONGEST = 20_000  # steps
+
+
+class OptimiserRun(NamedTuple):
+    """Where it ended, after how many steps, and whether the loss is low enough there."""
+
+    network: Network
+    steps: int
+    reached: bool
+
+
+def walk(name: str, start: TwoLayer, data: Data, log_loss: float) -> OptimiserRun:
+    """Steps of an optimiser on the exponential loss, until its logarithm is as low as this."""
+    objective = objective_for(start, data)
+    theta = objective.start.clone()
+    optimiser = OPTIMISERS[name]([theta])
+    for step in range(LONGEST):
+        at = objective.evaluate(theta, Exponential())
+        if at.log_loss <= log_loss:
+            return OptimiserRun(objective.network(theta), step, True)
+        theta.grad = -(at.direction.sign() if name == "sign" else at.direction)
+        optimiser.step()
+    return OptimiserRun(objective.network(theta), LONGEST, False)
+
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
@@ -36,7 +71,7 @@ class VariedCell(Cell):
     def measure(self) -> Point:
         rng = Generator().manual_seed(self.seed)
         data = self.sampled(rng)
-        start = PyTorch(biases=self.biases).draw(self.dim, self.width, rng)
+        start = TorchLinearInit(biases=self.biases).draw(self.dim, self.width, rng)
         flow = Flow(until=Loss(LOSS), biases=self.biases).train(start, data)
         found = Universal(margin_slack=SLACK).run(flow.network, data)
         point = {"reached": flow.reached, "shortest": float(data.X.norm(dim=1).min())}

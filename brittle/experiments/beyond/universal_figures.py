@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from brittle.experiments.base import Claim, Experiment
-from brittle.experiments.beyond.optimisers import OPTIMISERS
-from brittle.experiments.beyond.universal_cells import VariedCell
+from brittle.experiments.beyond.universal_cells import OPTIMISERS, VariedCell
 from brittle.experiments.cell import Point
-from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.picture import Chart, Picture, PlotCurve
 from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
 
 WIDEST = 2.0  # R/r up to which c is claimed to be shorter than every example
@@ -17,7 +16,7 @@ ROOT = "$c/\\sqrt{d}$"
 
 
 @dataclass(frozen=True)
-class Grid:
+class UniversalGrid:
     """What a preset covers: n = d/4 examples in each dimension."""
 
     dims: tuple[int, ...]  # d
@@ -35,9 +34,9 @@ class Grid:
 
 
 GRIDS = {
-    "smoke": Grid((64,), 100, seeds=2),
-    "quick": Grid((100, 200), 300, seeds=5),
-    "full": Grid((100, 200, 400, 800), 1000, seeds=10),
+    "smoke": UniversalGrid((64,), 100, seeds=2),
+    "quick": UniversalGrid((100, 200), 300, seeds=5),
+    "full": UniversalGrid((100, 200, 400, 800), 1000, seeds=10),
 }
 
 
@@ -115,7 +114,7 @@ class Optimisers(Experiment):
         return [_universal(points), *(_as_flow(name, where(points, by=name)) for name in OPTIMISERS)]
 
     def picture(self, points: Sequence[Point]) -> Picture:
-        curves: list[Curve] = []
+        curves: list[PlotCurve] = []
         for name in ("flow", *OPTIMISERS):
             some = where(points, by=name)
             style = "line" if name == "flow" else "dashed"

@@ -15,11 +15,11 @@ from torch import Generator
 
 from brittle.attacks import MinimumNorm, Universal, signed_means
 from brittle.common.errors import InputError
+from brittle.data import Clusters, Data
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
-from brittle.margin import Ending
-from brittle.networks import NearestNeighbour, Network, PyTorch, TwoLayer, clustered, linear_model
-from brittle.settings import Clusters, Data
+from brittle.kkt import Status
+from brittle.networks import NearestNeighbour, Network, TorchLinearInit, TwoLayer, clustered, linear_model
 from brittle.training import Flow, Loss
 
 SIZES = tuple(i / 20 for i in range(61))  # of the universal perturbation, in units of √(d/k)
@@ -52,7 +52,7 @@ class ClusterCell(Cell):
     def measure(self) -> Point:
         data = cluster_data(self)
         rng = Generator().manual_seed(self.seed)
-        start = PyTorch().draw(data.columns, self.width, rng, ambient=data.dim)
+        start = TorchLinearInit().draw(data.columns, self.width, rng, ambient=data.dim)
         try:
             point, network = (at_kkt_point if self.at == "kkt" else after_flow)(start, data)
         except InputError as error:
@@ -83,7 +83,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
     """The KKT point to which the start leads."""
     found = kkt_point_from(start, data)
     point = {
-        "reached": found.status is Ending.SOLVED,
+        "reached": found.status is Status.SOLVED,
         "neurons": found.neurons,
         "stationarity": found.residual.stationarity,
         "share_on_margin": found.residual.share_on_margin,

@@ -10,10 +10,10 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
+from brittle.data import Data, Grid25, Line7
 from brittle.experiments.cell import Cell, Point
-from brittle.networks import Deep, Kaiming, Layered, Network, PyTorch, TwoLayer
-from brittle.settings import Data, Grid25, Line7
-from brittle.training import Descent, Logistic, Margin, Steps
+from brittle.networks import Deep, Kaiming, Layered, Network, TorchLinearInit, TwoLayer
+from brittle.training import GradientDescent, Logistic, Margin, Steps
 
 DIGITS = 4  # of the drawn values
 
@@ -48,7 +48,7 @@ class BoundaryCell(Cell):
     def measure(self) -> Point:
         data = examples(self.points, self.height)
         begun = start(self, data.dim)
-        training = Descent(
+        training = GradientDescent(
             until=(Margin(self.margin), Steps(self.steps)),
             loss=Logistic(self.loss),
             rate=self.rate,
@@ -102,13 +102,13 @@ def start(cell: BoundaryCell, dim: int) -> Layered:
         return _spread(dim, hidden[0], factor, rng)
     if cell.start == "normal":
         return _normal(dim, hidden, factor, rng)
-    network = PyTorch(scale=factor, scale_biases=not weights_only).draw_deep(dim, hidden, rng)
+    network = TorchLinearInit(scale=factor, scale_biases=not weights_only).draw_deep(dim, hidden, rng)
     return network.as_two_layer() if network.depth == 2 else network
 
 
 def _spread(dim: int, width: int, factor: float, rng: Generator) -> TwoLayer:
     """The scripts for figure 3: w ~ N(0, I/9) ÷ factor, outputs uniform in ±1, biases as PyTorch draws them."""
-    network = PyTorch().draw_deep(dim, [width], rng).as_two_layer()
+    network = TorchLinearInit().draw_deep(dim, [width], rng).as_two_layer()
     W = torch.randn(network.W.shape, generator=rng, dtype=network.W.dtype) / (3 * factor)
     v = 2 * torch.rand(network.v.shape, generator=rng, dtype=network.v.dtype) - 1
     return TwoLayer(W, network.b, v, network.c)
@@ -116,7 +116,7 @@ def _spread(dim: int, width: int, factor: float, rng: Generator) -> TwoLayer:
 
 def _normal(dim: int, hidden: list[int], factor: float, rng: Generator) -> Layered:
     """The scripts for figure 2: weights N(0, 1/fan_in) ÷ factor, biases as PyTorch draws them."""
-    network = PyTorch().draw_deep(dim, hidden, rng)
+    network = TorchLinearInit().draw_deep(dim, hidden, rng)
     weights = tuple(
         torch.randn(W.shape, generator=rng, dtype=W.dtype) / (factor * W.shape[1] ** 0.5) for W in network.weights
     )

@@ -7,12 +7,12 @@ from itertools import product
 from statistics import median
 from typing import Any, ClassVar, Literal
 
+from brittle.data import Line7
 from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Point
 from brittle.experiments.melamed2023.boundary_cells import BoundaryCell, axes, examples
-from brittle.experiments.picture import Boundary, Panel, Picture, Surface
+from brittle.experiments.picture import BoundaryPicture, Panel, Picture, Surface
 from brittle.experiments.summary import undecided, where
-from brittle.settings import Line7
 
 PANELS = {"a": "default", "b": "smaller start", "c": "regularised"}
 SETTINGS = {
@@ -129,13 +129,13 @@ class BoundaryFigure(Experiment):
         data = examples(point["points"], point["height"])
         X, y = data.X.tolist(), data.y.tolist()
         if len(grid) == 2:
-            return Boundary(title, grid[0], grid[1], point["values"], X, y)
+            return BoundaryPicture(title, grid[0], grid[1], point["values"], X, y)
         return Surface(title, grid[0], grid[1], grid[2], point["values"], X, y)
 
     def _empty(self) -> Panel:
         data = Line7().load()
         ends, flat = [-1.2, 1.2], [[1.0, 1.0], [1.0, 1.0]]
-        return Boundary("no network reached its margin", ends, ends, flat, data.X.tolist(), data.y.tolist())
+        return BoundaryPicture("no network reached its margin", ends, ends, flat, data.X.tolist(), data.y.tolist())
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
         """How many networks reached their margin, for each panel of each setting, and their normal weights."""
@@ -192,14 +192,14 @@ def _factors(points: Sequence[Point]) -> str:
     return f"×{_middle(points, 'normal'):.3g} ({foretold})"
 
 
-class Figure2(BoundaryFigure):
+class MelamedFigure2(BoundaryFigure):
     id = "melamed2023/fig2"
     title = "Boundary of two-layer networks round points of a line"
     text = three(LINE, (0.02, 0.04, 0.02), factor=3, decay=0.005)
     scripts = changed(text, divided="weights", start="normal")
 
 
-class Figure3(BoundaryFigure):
+class MelamedFigure3(BoundaryFigure):
     id = "melamed2023/fig3"
     title = "Boundary round points of a plane, smaller effect"
     text = three(SIGNS, (0.002, 0.002, 0.002), factor=12**0.5, decay=0.8, on="weights")
@@ -209,7 +209,7 @@ class Figure3(BoundaryFigure):
     nearest: ClassVar = {"c": replace(text["c"], loss="sum", decay=0.1)}
 
 
-class Figure5(BoundaryFigure):
+class MelamedFigure5(BoundaryFigure):
     id = "melamed2023/fig5"
     title = "Boundary of two-layer networks round points of a plane"
     text = three(PLANE, (0.005, 0.05, 0.05), factor=3, decay=0.005)
@@ -217,11 +217,11 @@ class Figure5(BoundaryFigure):
     nearest: ClassVar = {"b": replace(text["b"], loss="sum", rate=0.02)}
 
 
-class Figure6(BoundaryFigure):
+class MelamedFigure6(BoundaryFigure):
     id = "melamed2023/fig6"
     title = "Boundary of five-layer networks round points of a line"
     text = three(DEEP, (0.02, 0.06, 0.02), factor=3, decay=0.01)
     scripts = changed(text, divided="weights")
 
 
-FIGURES = (Figure2(), Figure3(), Figure5(), Figure6())
+FIGURES = (MelamedFigure2(), MelamedFigure3(), MelamedFigure5(), MelamedFigure6())

@@ -11,15 +11,15 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import PGD, Restriction, restriction_for
-from brittle.certificates import Bounds, Exact
+from brittle.certificates import Exact, RadiusBounds
 from brittle.certificates.base import default_cap
+from brittle.data import Data, Subspace, principal
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import KINDS
 from brittle.geometry import Basis
-from brittle.networks import Deep, Dense, PyTorch
-from brittle.settings import Data, Subspace, principal
-from brittle.training import Descent, Logistic, Loss, Margin, Regime, Steps, Training
-from brittle.training.span import Span
+from brittle.networks import Deep, Dense, TorchLinearInit
+from brittle.training import GradientDescent, Logistic, Loss, Margin, Steps, Trainer, TrainingResult
+from brittle.training.objective import DataSpan
 
 SIDES = ("free", "on", "off")
 EXACT = Exact(gap=0.01, seconds=600, nodes=100)
@@ -46,7 +46,7 @@ class DistanceCell(Cell):
         rng = Generator().manual_seed(self.seed)
         data = sampled(self, rng)
         outputs = 1 if data.binary else data.classes
-        start = PyTorch(scale=self.factor, first_layer_only=True).draw_deep(
+        start = TorchLinearInit(scale=self.factor, first_layer_only=True).draw_deep(
             data.dim, [self.width] * 2, rng, outputs=outputs
         )
         training = trained_in_span(regime(data), start, data, rng)
@@ -83,7 +83,7 @@ class DistanceCell(Cell):
         return 0.2 + training + proofs + 3e-9 * self.points * self.dim * self.steps * self.rounds * 10
 
 
-def restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -> Bounds:
+def restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -> RadiusBounds:
     """How far one example is from flipping in the directions of a subspace.
 
     ε ↦ N(x + Vε) is a network of its own, composed in float64, where V spans what the first layer sees of the subspace.
@@ -109,20 +109,20 @@ def _projected(name: str, components: int) -> Data:
     return principal(KINDS[name]().sample(), components)
 
 
-def regime(data: Data) -> Regime:
+def regime(data: Data) -> Trainer:
     """Sphere data until every margin is .5, by whole gradients; pictures until the loss is .1, in batches."""
     if data.binary:
-        return Descent(until=(Margin(0.5), Steps(20_000)), loss=Logistic(), rate=0.1)
-    return Descent(until=(Loss(0.1), Steps(50_000)), loss=Logistic(), rate=0.1, batch=128)
+        return GradientDescent(until=(Margin(0.5), Steps(20_000)), loss=Logistic(), rate=0.1)
+    return GradientDescent(until=(Loss(0.1), Steps(50_000)), loss=Logistic(), rate=0.1, batch=128)
 
 
-def trained_in_span(regime: Regime, start: Deep, data: Data, rng: Generator) -> Training[Deep]:
+def trained_in_span(regime: Trainer, start: Deep, data: Data, rng: Generator) -> TrainingResult[Deep]:
     """Descent moves the first layer within the span of the data alone (melamed2023 A.2): it is trained there.
 
     The result is the same as in all of R^d, at the cost of as many columns as the span has.
     """
     basis = span(data)
-    inner = Span(basis, data.X @ basis)
+    inner = DataSpan(basis, data.X @ basis)
     inside = inner.inside(start)
     training = regime.train(inside, Data(inner.coordinates, data.y), rng)
     return replace(training, network=inner.joined(start, inside, training.network))

@@ -7,11 +7,20 @@ from typing import ClassVar
 
 from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Cell, Point
-from brittle.experiments.image_claims import judged_on, told
 from brittle.experiments.images import or_missing
 from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCell
 from brittle.experiments.picture import Chart, Picture
-from brittle.experiments.summary import distinct, mean, over_seeds, relative_spread, undecided, values, where
+from brittle.experiments.summary import (
+    distinct,
+    judged_on,
+    mean,
+    over_seeds,
+    relative_spread,
+    told,
+    undecided,
+    values,
+    where,
+)
 
 LABELS = {"free": "in all of the input space", "on": "on the data's subspace", "off": "off the data's subspace"}
 FACTORS = (1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -23,7 +32,7 @@ AFFINE = (
 
 
 @dataclass(frozen=True)
-class Grid:
+class DistanceGrid:
     """What a preset covers: one cell for every factor and seed."""
 
     cell: DistanceCell  # what they have in common
@@ -40,7 +49,7 @@ class Distance(Experiment):
 
     kind = DistanceCell
     data: ClassVar[str]  # what the figure is about
-    grids: ClassVar[dict[str, Grid]]  # by preset
+    grids: ClassVar[dict[str, DistanceGrid]]  # by preset
 
     def grid(self, preset: str) -> Sequence[Cell]:
         grid = self.grids[preset]
@@ -130,19 +139,19 @@ SPHERE = DistanceCell(
 PICTURES = replace(SPHERE, data="mnist", inside=32, proved=2)
 
 
-def small(cell: DistanceCell) -> Grid:
+def small(cell: DistanceCell) -> DistanceGrid:
     """For smoke runs: a network that a second is enough for."""
-    return Grid(replace(cell, width=20, points=10, steps=10, rounds=3, proved=2), (1.0, 8.0), seeds=1)
+    return DistanceGrid(replace(cell, width=20, points=10, steps=10, rounds=3, proved=2), (1.0, 8.0), seeds=1)
 
 
-def quick(cell: DistanceCell) -> Grid:
+def quick(cell: DistanceCell) -> DistanceGrid:
     """Fewer factors, and a shorter search for each perturbation."""
-    return Grid(replace(cell, steps=20, rounds=6), (1.0, 2.0, 5.0, 10.0), seeds=2)
+    return DistanceGrid(replace(cell, steps=20, rounds=6), (1.0, 2.0, 5.0, 10.0), seeds=2)
 
 
-def full(cell: DistanceCell) -> Grid:
+def full(cell: DistanceCell) -> DistanceGrid:
     """Everything that the figure shows."""
-    return Grid(cell, FACTORS, seeds=5)
+    return DistanceGrid(cell, FACTORS, seeds=5)
 
 
 class Figure4a(Distance):

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import torch
 
+from brittle.data import explained_variance
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import KINDS
-from brittle.settings import explained_variance
 
 SHARES = (0.9, 0.95)
 

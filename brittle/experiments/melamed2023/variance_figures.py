@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Cell, Point
-from brittle.experiments.image_claims import judged_on, told
 from brittle.experiments.images import NAMES, or_missing
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
-from brittle.experiments.picture import Chart, Curve, Picture
+from brittle.experiments.picture import Chart, Picture, PlotCurve
+from brittle.experiments.summary import judged_on, told
 
 
 class Variance(Experiment):
@@ -42,9 +42,9 @@ class Variance(Experiment):
         curves = []
         for point in points:
             share = point["cumulative"]
-            curves.append(Curve(NAMES[point["data"]], [float(k + 1) for k in range(len(share))], share))
+            curves.append(PlotCurve(NAMES[point["data"]], [float(k + 1) for k in range(len(share))], share))
             curves += [
-                Curve(f"{s} %: {point[f'components_{s}']}", [1.0, float(len(share))], [s / 100] * 2, style="dotted")
+                PlotCurve(f"{s} %: {point[f'components_{s}']}", [1.0, float(len(share))], [s / 100] * 2, style="dotted")
                 for s in (90, 95)
             ]
         return Picture([Chart("", "principal components", "share of the variance", curves)])
@@ -53,7 +53,7 @@ class Variance(Experiment):
         return told(self.data, points, seconds)
 
 
-class Figure1a(Variance):
+class MelamedFigure1a(Variance):
     id = "melamed2023/fig1a"
     title = "Cumulative variance of CIFAR-10"
     data = "cifar10"
@@ -61,7 +61,7 @@ class Figure1a(Variance):
     smoke = ("cifar10", 1000)
 
 
-class Figure1b(Variance):
+class MelamedFigure1b(Variance):
     id = "melamed2023/fig1b"
     title = "Cumulative variance of MNIST"
     data = "mnist"
@@ -69,4 +69,4 @@ class Figure1b(Variance):
     smoke = ("digits", 0)
 
 
-FIGURES = (Figure1a(), Figure1b())
+FIGURES = (MelamedFigure1a(), MelamedFigure1b())

@@ -12,12 +12,12 @@ import torch
 
 from brittle.attacks import Universal
 from brittle.common.errors import InputError
+from brittle.data import Data, Gaussian, Sphere
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
-from brittle.margin import Ending
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Gaussian, Sphere
-from brittle.training import Exponential, Flow, Logistic, Loss, LossFunction, Recipe, Steps, Training
+from brittle.kkt import Status
+from brittle.networks import TorchLinearInit, TwoLayer
+from brittle.training import Exponential, Flow, Logistic, Loss, LossFunction, SgdSchedule, Steps, TrainingResult
 
 LOSS = 1e-30
 SLACK = 0.1  # an example is on the margin if q ≤ 1.1 min q
@@ -48,7 +48,7 @@ class UniversalCell(Cell):
     def measure(self) -> Point:
         rng = torch.Generator().manual_seed(self.seed)
         data = LAWS[self.law](self.dim).sample(self.examples, rng)
-        start = PyTorch().draw(self.dim, self.width, rng)
+        start = TorchLinearInit().draw(self.dim, self.width, rng)
         return at_kkt_point(start, data) if self.at == "kkt" else after_flow(start, data, LOSSES[self.loss]())
 
     def cost(self) -> float:
@@ -79,7 +79,7 @@ def at_kkt_point(start: TwoLayer, data: Data) -> Point:
     except InputError as error:
         return {"reached": False, "why": str(error)}
     return {
-        "reached": point.status is Ending.SOLVED,
+        "reached": point.status is Status.SOLVED,
         "stationarity": point.residual.stationarity,
         "neurons": point.neurons,
         "with_multiplier": float((point.multipliers > 0).double().mean()),
@@ -103,14 +103,14 @@ def _margin_set(network: TwoLayer, data: Data) -> Point:
     }
 
 
-def recipe_iterations(training: Training[TwoLayer], recipe: Recipe | None = None) -> int:
+def recipe_iterations(training: TrainingResult[TwoLayer], recipe: SgdSchedule | None = None) -> int:
     """How many iterations the paper's schedule needs to get there.
 
     In its own time t flow has d ln L/dt = -L‖∇ ln L‖², and ‖∇ ln L‖ ≈ 2 ln(1/L)/‖θ‖ by Euler's identity once the
     margins are nearly equal, so t ≈ ‖θ‖²/(4 L ln² L). The schedule has walked t = every·rate·(growth^(k/every) - 1)/
     (growth - 1) after k iterations.
     """
-    recipe = Recipe() if recipe is None else recipe
+    recipe = SgdSchedule() if recipe is None else recipe
     log_time = 2 * math.log(training.norm) - math.log(4) - training.log_loss - 2 * math.log(-training.log_loss)
     walked = log_time + math.log((recipe.growth - 1) / (recipe.every * recipe.rate))
     return round(recipe.every * max(walked, 0.0) / math.log(recipe.growth))
@@ -118,8 +118,8 @@ def recipe_iterations(training: Training[TwoLayer], recipe: Recipe | None = None
 
 def _iteration_seconds(start: TwoLayer, data: Data) -> float:
     """Of the recipe, on a few iterations of it."""
-    batch = data.take(torch.arange(min(len(data), Recipe().batch)))
+    batch = data.take(torch.arange(min(len(data), SgdSchedule().batch)))
     count = max(3, min(200, round(TIMED_OPERATIONS / (4 * batch.X.numel() * start.width))))
     begun = time.thread_time()
-    Recipe(until=Steps(count)).train(start, batch)
+    SgdSchedule(until=Steps(count)).train(start, batch)
     return (time.thread_time() - begun) / (count + 1)

@@ -12,19 +12,19 @@ import torch
 from torch import Generator
 
 from brittle.attacks import GradientStep
+from brittle.data import Data
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import zeros_and_ones
-from brittle.networks import Lazy, TwoLayer
-from brittle.settings import Data
-from brittle.training import Lazy as LazyTraining
+from brittle.networks import LazyInit, TwoLayer
+from brittle.training import LazyTraining as LazyTraining
 from brittle.training import Steps
-from brittle.training.stops import Look, Stop
+from brittle.training.stops import RunStatus, Stop
 
 EPOCHS = 10  # over which the fall of the loss is taken: that of a single one is noisy
 
 
 @dataclass(frozen=True)
-class Converged(Stop):
+class LossConverged(Stop):
     """The loss fell by less than this share in an epoch, on average since the last recorded point of the path."""
 
     value: float  # the share
@@ -33,7 +33,7 @@ class Converged(Stop):
     def __str__(self) -> str:
         return f"converged={self.value:g}"
 
-    def reached(self, look: Look, path: Sequence[Any]) -> bool:
+    def reached(self, look: RunStatus, path: Sequence[Any]) -> bool:
         before = [point for point in path if point.steps <= look.steps - EPOCHS * self.epoch]
         if not before:
             return False
@@ -67,8 +67,8 @@ class LazyCell(Cell):
         rng = Generator().manual_seed(self.seed)
         data = zeros_and_ones(self.data, self.side, self.unit)
         as_coded = self.setting == "code"
-        start = Lazy(biases=not self.unit).draw(data.dim, self.width, rng).to(torch.float32)
-        stops = Converged(self.stall, max(1, len(data) // LazyTraining.batch)), Steps(self.steps)
+        start = LazyInit(biases=not self.unit).draw(data.dim, self.width, rng).to(torch.float32)
+        stops = LossConverged(self.stall, max(1, len(data) // LazyTraining.batch)), Steps(self.steps)
         regime = LazyTraining(until=stops, radius=self.radius, inside=not as_coded, precision="float32")
         training = regime.train(start, data, rng)
         network, left = training.network, training.stopped_by == "ball"

@@ -13,7 +13,7 @@ from torch import Generator
 from brittle.attacks import PGD
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import zeros_and_ones
-from brittle.networks import Lazy
+from brittle.networks import LazyInit
 from brittle.training import Adversarial, Steps
 
 
@@ -42,7 +42,7 @@ class RobustCell(Cell):
         data = zeros_and_ones(self.data, self.side, True)
         test = data.test
         some = data.take(torch.randperm(len(data), generator=rng)[: self.examples or len(data)])
-        start = Lazy().draw(data.dim, self.width, rng).to(torch.float32)
+        start = LazyInit().draw(data.dim, self.width, rng).to(torch.float32)
         training = Adversarial(
             until=Steps(self.epochs),
             budget=self.budget,

@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 
 from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Cell, Point
-from brittle.experiments.image_claims import judged_on, told
 from brittle.experiments.images import or_missing
-from brittle.experiments.picture import Curve, Heat, Picture
-from brittle.experiments.powers import exponent
-from brittle.experiments.summary import distinct, mean, share, undecided, values, where
+from brittle.experiments.picture import Heat, Picture, PlotCurve
+from brittle.experiments.summary import distinct, exponent, judged_on, mean, share, told, undecided, values, where
 from brittle.experiments.wang2022.robust_cells import RobustCell
 
 READING = "read as: the 95 % interval of the exponent of its half holds -½, with all examples and the paper's attack"
@@ -73,7 +71,7 @@ class RobustFigure(Experiment):
             return Picture([Heat("no data", "", "", [0.0, 1.0], [0.0, 1.0], [[None, None]] * 2)])
         xs, ys = distinct(points, self.axis), distinct(points, self.group)
         rows = [dict(self._row(points, y)) for y in ys]
-        line = Curve(
+        line = PlotCurve(
             rf"${self.constant:g}/\sqrt{{{self._symbol()}}}$",
             [self.constant / math.sqrt(y) for y in ys],
             [float(y) for y in ys],

@@ -3,14 +3,11 @@
 Every function returns a matplotlib figure that is drawn without global state; `save` writes it as PNG, SVG or PDF.
 """
 
-from brittle.report.kkt_path import kkt_path as path
-from brittle.report.plot.flips import flips
-from brittle.report.plot.movement import Movement, neurons
+from brittle.report.plot.movement import Movement, neurons, sandwich
+from brittle.report.plot.movement import kkt_path as path
 from brittle.report.plot.planes import Plane, plane, planes
 from brittle.report.plot.rays import Along, curve, ray
-from brittle.report.plot.slices import Slice, slice
-from brittle.report.plot.spaces import space
-from brittle.report.sandwich import sandwich
+from brittle.report.plot.slices import Slice, flips, slice, space
 from brittle.report.style import save
 
 __all__ = [

@@ -15,12 +15,11 @@ from torch import Tensor
 
 from brittle.attacks import Universal, UniversalResult
 from brittle.attacks.subject import Holder, Model, subject
-from brittle.certificates import Bounds, Certificate, Exact
+from brittle.certificates import Certificate, Exact, RadiusBounds
 from brittle.common.errors import require, require_count
 from brittle.common.result import Result
 from brittle.networks import Layered, Network, layered_or_none
-from brittle.report.boundary import NEGATIVE, POSITIVE, draw_boundary
-from brittle.report.style import COLOURS, house_style, panels
+from brittle.report.style import COLOURS, NEGATIVE, POSITIVE, draw_boundary, house_style, panels
 
 ROOM = 0.35  # around the examples, as a share of their extent
 KINK = "#555555"
@@ -39,7 +38,7 @@ class Plane(Result):
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Data([[-1.0, 0.0], [1.0, 0.0]], [-1.0, 1.0])
+        >>> data = bt.data.Data([[-1.0, 0.0], [1.0, 0.0]], [-1.0, 1.0])
         >>> network = bt.networks.TwoLayer(
         ...     torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), torch.zeros(2), torch.tensor([1.0, -1.0])
         ... )
@@ -53,7 +52,7 @@ class Plane(Result):
     values: Tensor
     examples: Tensor
     labels: Tensor
-    bounds: Bounds | None
+    bounds: RadiusBounds | None
     kinks: np.ndarray
     strengths: np.ndarray
     universal: UniversalResult | None
@@ -148,8 +147,8 @@ def plane(
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Data([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [-1, 1, 1])
-        >>> start = bt.networks.PyTorch().draw(2, width=10, rng=torch.Generator().manual_seed(0))
+        >>> data = bt.data.Data([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], [-1, 1, 1])
+        >>> start = bt.networks.TorchLinearInit().draw(2, width=10, rng=torch.Generator().manual_seed(0))
         >>> network = bt.training.Flow(until=bt.training.LogLoss(-3)).train(start, data).network
         >>> figure = bt.plot.plane(network, data, balls=True, neurons=True, universal=True)
         >>> path = bt.plot.save(figure, "plane.png")
@@ -170,9 +169,9 @@ def planes(
     Examples:
         >>> import torch
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(2).sample(2)
-        >>> start = bt.networks.PyTorch().draw(2, width=10, rng=torch.Generator().manual_seed(0))
-        >>> trained = bt.training.Descent(until=bt.training.Steps(50)).train(start, data).network
+        >>> data = bt.data.Orthogonal(2).sample(2)
+        >>> start = bt.networks.TorchLinearInit().draw(2, width=10, rng=torch.Generator().manual_seed(0))
+        >>> trained = bt.training.GradientDescent(until=bt.training.Steps(50)).train(start, data).network
         >>> figure = bt.plot.planes({"before": start, "after": trained}, data, universal=False)
     """
     require(len(networks) > 0, "networks is empty; give at least one network, by its name")
@@ -222,7 +221,7 @@ def _draw_kinks(axes: Axes, shown: Plane) -> None:
     axes.add_collection(lines)
 
 
-def _draw_balls(axes: Axes, shown: Plane, bounds: Bounds) -> None:
+def _draw_balls(axes: Axes, shown: Plane, bounds: RadiusBounds) -> None:
     circles = [Circle((x1, x2), float(r)) for (x1, x2), r in zip(shown.examples.tolist(), bounds.lower, strict=True)]
     fills = [_colour(label) for label in shown.labels.tolist()]
     axes.add_collection(PatchCollection(circles, facecolor=fills, edgecolor="none", alpha=0.22))

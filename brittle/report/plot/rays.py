@@ -33,7 +33,7 @@ class Along(Result):
         >>> import brittle as bt
         >>> W, one = torch.tensor([[1.0], [-1.0]]), torch.ones(2)
         >>> network = bt.networks.TwoLayer(W, one, one, torch.tensor(-2.5))
-        >>> data = bt.settings.Data([[2.0]], [1.0])
+        >>> data = bt.data.Data([[2.0]], [1.0])
         >>> along = bt.plot.Along.of(network, data, 0, direction=[-1.0], limit=5.0)
         >>> along.at.tolist(), along.margins.tolist(), along.flip
         ([0.0, 1.0, 3.0, 5.0], [0.5, -0.5, -0.5, 1.5], 0.5)
@@ -126,7 +126,7 @@ def ray(
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.nearly_orthogonal(data.X, data.y).network
         >>> figure = bt.plot.ray(network, data, example=1, certificate=bt.certificates.Exact())
     """
@@ -152,7 +152,7 @@ def curve(results: UniversalResult | Mapping[str, UniversalResult]) -> Figure:
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(6).sample(6)
+        >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> figure = bt.plot.curve(bt.attacks.Universal().run(network, data))
     """

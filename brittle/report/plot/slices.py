@@ -1,19 +1,22 @@
 """The plane through one example, its shortest flip and its nearest rival, in any number of dimensions."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from brittle.attacks import MinimumNorm
+from brittle.attacks import AttackResult, MinimumNorm
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.certificates import Certificate
-from brittle.common.errors import require
+from brittle.common.errors import require, require_count, required
 from brittle.common.result import Result
+from brittle.data import Data
 from brittle.geometry import nearest_rivals
-from brittle.report.style import COLOURS, house_style, panels
-from brittle.settings import Data
+from brittle.report.style import COLOURS, Drawing, draw_surface, house_style, panels
 
 GRID = 121
 REACH = 2.2  # lengths of the flip to each side
@@ -30,7 +33,7 @@ class Slice(Result):
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.nearly_orthogonal(data.X, data.y).network
         >>> shown = bt.plot.Slice.of(network, data, 1)
         >>> round(shown.flip, 4), abs(float(shown.along @ shown.across)) < 1e-9
@@ -88,7 +91,7 @@ def slice(network: Model, data: Holder, example: int = 0, *, certificate: Certif
 
     Examples:
         >>> import brittle as bt
-        >>> data = bt.settings.Orthogonal(4).sample(4)
+        >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.nearly_orthogonal(data.X, data.y).network
         >>> figure = bt.plot.slice(network, data, 1, certificate=bt.certificates.Exact())
     """
@@ -119,3 +122,97 @@ def slice(network: Model, data: Holder, example: int = 0, *, certificate: Certif
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), fontsize="small", frameon=False)
     axes.grid(False)
     return figure
+
+
+# A network in space: its zero surface and the examples, which often lie on a plane.
+
+
+ROOM = 0.3
+
+
+def space(network: Model, data: Holder, *, grid: int = 31, elevation: float = 18.0, azimuth: float = -60.0) -> Figure:
+    """The zero surface of a network with one output on examples with three features, seen from these angles.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.data.Grid25().sample()
+        >>> start = bt.networks.TorchLinearInit().draw(3, width=40, rng=torch.Generator().manual_seed(0))
+        >>> figure = bt.plot.space(start, data, grid=11)
+    """
+    known, data = subject(network, data)
+    require(data.columns == 3, f"the examples have {data.columns} features; space takes 3 (see brittle.plot.slice)")
+    require(known.classes == 1, f"the network has {known.classes} outputs; a zero surface needs one")
+    require_count("grid", grid)
+    low, high = data.X.min(0).values, data.X.max(0).values
+    half = float((high - low).max()) / 2 * (1 + ROOM) or 1.0
+    steps = torch.linspace(-half, half, grid, dtype=torch.float64)
+    axes = [middle + steps for middle in (low + high) / 2]
+    points = torch.stack(torch.meshgrid(*axes, indexing="ij"), -1).reshape(-1, 3)
+    with torch.no_grad():
+        values = known.logits(points.to(known.dtype)).double().view(grid, grid, grid)
+    with house_style():
+        figure = Drawing(figsize=(5.4, 4.8))
+        panel = figure.add_subplot(projection="3d")
+        x, y, z = (each.numpy() for each in axes)
+        draw_surface(panel, x, y, z, values.numpy(), data.X.numpy(), data.y.numpy())
+        panel.view_init(elevation, azimuth)
+    return figure
+
+
+# Examples that are pictures, what was added to them, and the sum.
+
+
+FEW = 5
+
+
+def flips(data: Data, found: AttackResult, rows: Sequence[int] | None = None) -> Figure:
+    """Each example above its flip, enlarged to full contrast, above both together; the shortest flips unless given.
+
+    Examples:
+        >>> import torch
+        >>> import brittle as bt
+        >>> data = bt.data.Digits(classes=(3, 8)).sample(40, torch.Generator().manual_seed(0))
+        >>> rule = bt.networks.NearestNeighbour(data.X, data.y)
+        >>> figure = bt.plot.flips(data, bt.attacks.GradientStep().run(rule, data), rows=[0, 1])
+    """
+    image = required(data.truth.image, "the data are no pictures: their truth has no image")
+    alike = found.perturbations.shape == data.X.shape
+    require(
+        alike, f"the attack is on {len(found.norms)} examples, and the data have {len(data)}: give those it was run on"
+    )
+    chosen = shortest(found, FEW) if rows is None else [*rows]
+    require(len(chosen) > 0, "no example was flipped, and none was asked for: there is nothing to show")
+    figure, axes = panels(columns=len(chosen), rows=3, width=1.5, height=1.5)
+    for column, row in enumerate(chosen):
+        x, flip = data.X[row], found.perturbations[row]
+        reach = float(flip.abs().max()) or 1.0
+        looks: tuple[dict[str, Any], ...] = (
+            {"cmap": "gray"},
+            {"cmap": "RdBu", "vmin": -reach, "vmax": reach},
+            {"cmap": "gray"},
+        )
+        for line, (values, look) in enumerate(zip((x, flip, x + flip), looks, strict=True)):
+            panel = axes[line * len(chosen) + column]
+            panel.imshow(_picture(values, image).numpy(), **look)
+            panel.set(xticks=[], yticks=[])
+            panel.grid(False)
+        axes[column].set_title(f"{float(found.norms[row]):.3g}", fontsize="small")
+    for line, name in enumerate(("example", "flip", "both")):
+        axes[line * len(chosen)].set_ylabel(name)
+    return figure
+
+
+def shortest(found: AttackResult, count: int) -> list[int]:
+    """The rows of the shortest flips of examples that were right."""
+    some = found.success & (found.norms > 0)
+    order = torch.where(some, found.norms, math.inf).argsort()
+    return order[: min(count, int(some.sum()))].tolist()
+
+
+def _picture(values: Tensor, image: tuple[int, ...]) -> Tensor:
+    picture = values.view(*image)
+    if len(image) == 3:  # channels first, as PyTorch has them
+        picture = picture.permute(1, 2, 0)
+        picture = (picture - picture.min()) / (picture.max() - picture.min()).clamp_min(1e-300)
+    return picture

@@ -1,7 +1,6 @@
 """Frei, Vardi, Bartlett, Srebro: The Double-Edged Sword of Implicit Bias (2023)."""
 
 from brittle.theorems.base import Theorem
-from brittle.theorems.frei2023.approximate import NearlyNotRobust
 from brittle.theorems.frei2023.assumption import Assumption, LinearlySeparable, OrdinaryTrainingSet
 from brittle.theorems.frei2023.concentration import (
     AcrossClusters,
@@ -13,28 +12,33 @@ from brittle.theorems.frei2023.concentration import (
     NoisesAreNearlyOrthogonal,
     WithinACluster,
 )
-from brittle.theorems.frei2023.convergence import FlowOnClustersFindsKKT
 from brittle.theorems.frei2023.examples import NoNoise, PerturbationScales, QuarterPower, Regimes
 from brittle.theorems.frei2023.lemmas import (
     ClusterSumsAreSmall,
-    DirectionOfEveryNeuron,
     FreshOnesAreOrdinary,
     FreshOnesHaveACluster,
-    InputsNotVeryNegative,
-    NegativeOnesCross,
-    NeuronsAreOpened,
+    LemmaD3,
+    LemmaD4,
+    LemmaD5,
+    LemmaD6,
+    LemmaD7,
+    LemmaD8,
+    LemmaD9,
     OrdinaryOnesAreCorrect,
     OutputChangesFast,
     OutputsAreBounded,
     OwnSumsAreLarge,
-    PerturbationIsShort,
-    PositiveOnesCross,
-    RoomIsPositive,
 )
 from brittle.theorems.frei2023.message import Message
 from brittle.theorems.frei2023.other_clusters import AnisotropicNoise, LeftOut, MoreNoise, SubGaussianNoise
 from brittle.theorems.frei2023.remarks import LinearModelIsFragile, NearestNeighbourIsRobust
-from brittle.theorems.frei2023.statements import Generalises, NotRobust, RobustClusterNetworkExists
+from brittle.theorems.frei2023.statements import (
+    FlowOnClustersFindsKKT,
+    Generalises,
+    NearlyNotRobust,
+    NotRobust,
+    RobustClusterNetworkExists,
+)
 
 THEOREMS: tuple[Theorem, ...] = (
     FlowOnClustersFindsKKT(),
@@ -64,13 +68,13 @@ THEOREMS: tuple[Theorem, ...] = (
     FreshOnesAreOrdinary(),
     FreshOnesHaveACluster(),
     OutputsAreBounded(),
-    InputsNotVeryNegative(),
-    DirectionOfEveryNeuron(),
-    RoomIsPositive(),
-    NeuronsAreOpened(),
-    PositiveOnesCross(),
-    NegativeOnesCross(),
-    PerturbationIsShort(),
+    LemmaD3(),
+    LemmaD4(),
+    LemmaD5(),
+    LemmaD6(),
+    LemmaD7(),
+    LemmaD8(),
+    LemmaD9(),
     OutputChangesFast(),
     NearestNeighbourIsRobust(),
     LinearModelIsFragile(),

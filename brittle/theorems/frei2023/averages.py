@@ -22,10 +22,10 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require
+from brittle.data import Data, DataInfo
+from brittle.data.orthogonal import halves
+from brittle.data.span import bartlett, to_norm
 from brittle.networks import TwoLayer
-from brittle.settings import Data, Truth
-from brittle.settings.orthogonal import halves
-from brittle.settings.span import bartlett, to_norm
 from brittle.theorems.comparison import Comparison, at_least, at_most
 from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups
 from brittle.theorems.instance import Facts, Instance
@@ -82,7 +82,7 @@ def _norm(parts: tuple[Tensor, ...]) -> float:
 
 
 def about_averages(instance: Instance, training: AveragedSet, tolerance: float) -> Iterator[Comparison]:
-    """That the network is a KKT point of the training set behind the averages; the measures of `bt.margin.residual`."""
+    """That the network is a KKT point of the training set behind the averages; the measures of `bt.kkt.residual`."""
     found = conditions(instance, training)
     yield at_least("examples of the smallest cluster", int(training.counts.min()), 1)
     yield at_least("smallest multiplier", float(training.multipliers.min()), 0)
@@ -112,7 +112,7 @@ def averaged_instance(dim: int, clusters: int, noise: float, examples: int, test
     held = torch.randint(clusters, (test,), generator=rng)
     X_test = means[held] + noise * torch.randn(test, 2 * clusters, generator=rng, dtype=torch.float64)
     order = torch.arange(clusters)
-    truth = Truth(dim=dim, means=means, mean_labels=labels, cluster=order, cluster_test=held, noise=noise)
+    truth = DataInfo(dim=dim, means=means, mean_labels=labels, cluster=order, cluster_test=held, noise=noise)
     data = Data(averages, labels, X_test, labels[held], truth)
     return Instance(data, network, AveragedSet(cluster, Z, sums / counts))
 

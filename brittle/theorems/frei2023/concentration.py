@@ -10,13 +10,19 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.theorems.base import Failures, LikelyClaim
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
-from brittle.theorems.draws import bartletts
-from brittle.theorems.frei2023.claims import ClusterClaim
-from brittle.theorems.frei2023.groups import ClusterGroups, enough_examples
-from brittle.theorems.frei2023.properties import Property, p1, p2, p3, p4
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.frei2023.assumption import Property, p1, p2, p3, p4
+from brittle.theorems.frei2023.groups import ClusterClaim, ClusterGroups, enough_examples
+from brittle.theorems.helpers import bartletts
 from brittle.theorems.instance import Instance
-from brittle.theorems.witness import Witness
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,33 @@ import torch
 from torch import Generator
 
 from brittle.attacks import flip_intervals
-from brittle.settings import Clusters, Data, Truth
-from brittle.settings.orthogonal import halves
+from brittle.data import Clusters, Data, DataInfo
+from brittle.data.orthogonal import halves
 from brittle.theorems.base import ScalingClaim
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
-from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, fresh, largest_clusters
-from brittle.theorems.frei2023.instances import cluster_data, cluster_instance
+from brittle.theorems.comparison import (
+    LARGEST_MARGIN,
+    Comparison,
+    Promise,
+    Scaling,
+    Witness,
+    at_most,
+    fitted,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.frei2023.groups import (
+    ClusterConstants,
+    ClusterGroups,
+    assumption,
+    cluster_data,
+    cluster_instance,
+    fresh,
+    largest_clusters,
+)
+from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.kkt_proof import AtKKTPoint
-from brittle.theorems.scaling import Scaling, fitted
-from brittle.theorems.solved import kkt_network
 from brittle.theorems.vardi2022.groups import ExampleGroups
-from brittle.theorems.witness import LARGEST_MARGIN, Witness
 
 RATIO = "‖z‖ over that of vardi2022/4.1"
 
@@ -80,7 +95,7 @@ def _largest_coherence(dim: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep(Facts):
+class ClusterSweep(Facts):
     """The same setting in several dimensions: `swept`, in their order."""
 
     swept: tuple[Data, ...]
@@ -103,7 +118,7 @@ class QuarterPower(Growth, id="frei2023/Ex2"):
         return Witness({"k": len(groups), "‖z‖": groups.length, "‖z‖/√d": groups.length / math.sqrt(groups.dim)})
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        sweep = instance.known(Sweep)
+        sweep = instance.known(ClusterSweep)
         if sweep is None:
             return ()
         lengths = [ClusterGroups(data).length / math.sqrt(math.log(data.dim)) for data in sweep.swept]
@@ -111,7 +126,7 @@ class QuarterPower(Growth, id="frei2023/Ex2"):
 
     def default(self, rng: Generator) -> Instance:
         swept = tuple(self._crowded(dim).sample(2, rng, in_span=True) for dim in self.dims)
-        return Instance(swept[-1], facts=Sweep(swept))
+        return Instance(swept[-1], facts=ClusterSweep(swept))
 
     def _crowded(self, dim: float) -> Clusters:
         return Clusters(int(dim), int(math.sqrt(dim) / (60 * math.log(dim))), random_means=True)
@@ -147,13 +162,13 @@ class NoNoise(AtKKTPoint, id="frei2023/limit"):
 
     def witness(self, instance: Instance) -> Witness:
         groups = ClusterGroups(instance.data)
-        means = ExampleGroups(Data(groups.centres, groups.labels, truth=Truth(dim=groups.dim)))
+        means = ExampleGroups(Data(groups.centres, groups.labels, truth=DataInfo(dim=groups.dim)))
         return Witness({RATIO: groups.length / means.length}, groups.against(instance.data.y))
 
     def default(self, rng: Generator) -> Instance:
         means = torch.eye(self.clusters, dtype=torch.float64) * math.sqrt(self.dim)
         labels, cluster = halves(self.clusters), torch.arange(self.clusters)
-        truth = Truth(dim=self.dim, means=means, mean_labels=labels, cluster=cluster, noise=0.0, coherence=0.0)
+        truth = DataInfo(dim=self.dim, means=means, mean_labels=labels, cluster=cluster, noise=0.0, coherence=0.0)
         data = Data(means, labels, truth=truth)
         return Instance(data, kkt_network(data, rng))
 

@@ -1,19 +1,24 @@
 """frei2023's reading of the shared proof: a group is a cluster. With the suppositions that its statements share."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from brittle.common.errors import InputError, require
-from brittle.settings import Data
+from brittle.data import Clusters, Data
+from brittle.networks import TwoLayer
+from brittle.networks.constructions import clustered
+from brittle.theorems.base import Failures, LikelyClaim
 from brittle.theorems.comparison import Comparison, at_least, at_most
+from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import RADIUS_TOLERANCE, Groups, ProofConstants
+from brittle.theorems.kkt_proof import RADIUS_TOLERANCE, AboutData, Groups, OtherPoints, ProofConstants
 
 
 @dataclass(frozen=True)
@@ -167,3 +172,108 @@ def fresh(instance: Instance) -> Data:
     unseen = instance.data.test
     require(unseen.truth.cluster is not None, "the fresh examples need to know their clusters")
     return unseen
+
+
+# The instances on which the theorems of frei2023 are checked by default.
+
+
+def examples_needed(dim: int, clusters: int) -> int:
+    """n ≥ k ln²d."""
+    return math.ceil(clusters * math.log(dim) ** 2)
+
+
+def cluster_data(
+    dim: int,
+    clusters: int,
+    noise: float,
+    rng: Generator,
+    *,
+    test: int = 0,
+    random_means: bool = False,
+    balance: float = 0.5,
+    cosine: float = 0.0,
+    examples: int | None = None,
+) -> Data:
+    """As few training examples as the theorems ask for, in the span where that is smaller than the space."""
+    examples = examples_needed(dim, clusters) if examples is None else examples
+    in_span = clusters + examples + test < dim
+    setting = Clusters(dim, clusters, noise, balance, random_means, cosine)
+    return setting.sample(examples, rng, test=test, in_span=in_span)
+
+
+def cluster_instance(
+    dim: int,
+    clusters: int,
+    noise: float,
+    rng: Generator,
+    *,
+    test: int = 1000,
+    balance: float = 0.5,
+    starts: int = 1,
+    cosine: float = 0.0,
+    examples: int | None = None,
+) -> Instance:
+    """Clusters at KKT points that are solved for from so many starts, with fresh examples."""
+    data = cluster_data(dim, clusters, noise, rng, test=test, balance=balance, cosine=cosine, examples=examples)
+    network, *others = [kkt_network(data, rng) for _ in range(starts)]
+    return Instance(data, network, OtherPoints(tuple(others)))
+
+
+def robust_network(data: Data) -> TwoLayer:
+    """Theorem 4.1."""
+    groups = ClusterGroups(data)
+    return clustered(groups.centres, groups.labels).network
+
+
+# What several statements of frei2023 share: two clusters as default, and a promise about every fresh example.
+
+
+@dataclass(frozen=True)
+class ClusterClaim(AboutData):
+    """A statement about data under Assumption 2.2.
+
+    The default instance has `clusters` of noise `noise` in R^`dim`, whose means are at angles of the given `cosine`,
+    with `test` fresh examples and no network.
+    """
+
+    applies_to: ClassVar = "clusters under Assumption 2.2"
+
+    dim: int = 3_000_000
+    clusters: int = 2
+    noise: float = 1.0
+    test: int = 1000
+    cosine: float = 0.01
+
+    def about_data(self, instance: Instance) -> Iterator[Comparison]:
+        yield from assumption(self.groups(instance))
+
+    def default(self, rng: Generator) -> Instance:
+        return Instance(cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test, cosine=self.cosine))
+
+    def groups(self, instance: Instance) -> ClusterGroups:
+        """The clusters of the data."""
+        return ClusterGroups(instance.data)
+
+
+@dataclass(frozen=True)
+class FreshClaim(ClusterClaim, LikelyClaim):
+    """A promise about a fresh example, stated here for all of them together."""
+
+    @abstractmethod
+    def rate(self, constants: ClusterConstants) -> float:
+        """How often it may fail for one example."""
+
+    @abstractmethod
+    def holds(self, instance: Instance) -> Tensor:
+        """For which of the fresh examples it does hold, (n,)."""
+
+    def probability(self, instance: Instance) -> float:
+        return 1 - len(fresh(instance)) * self.rate(self.groups(instance).constants)
+
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        """A draw is a fresh example."""
+        instance = replace(self, test=trials).default(rng)
+        rate = self.rate(self.groups(instance).constants)
+        if not self.supposes(instance):
+            return Failures(0, trials, rate)
+        return Failures(int((~self.holds(instance)).sum()), 0, rate)

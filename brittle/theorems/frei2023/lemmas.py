@@ -3,28 +3,88 @@
 Each supposes Assumption 2.2 and those of P1-P6 that its proof uses.
 """
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+import scipy
 import torch
 from torch import Generator, Tensor
 
-from brittle.settings import Data
+from brittle.data import Data
+from brittle.networks import TwoLayer
 from brittle.theorems import kkt_proof
-from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_least, promise_at_most
-from brittle.theorems.frei2023.claims import ClusterClaim, FreshClaim
-from brittle.theorems.frei2023.groups import ClusterConstants, fresh
-from brittle.theorems.frei2023.instances import cluster_instance
-from brittle.theorems.frei2023.properties import Property, ordinary, p1, p2, p3, p4, p5, p6
-from brittle.theorems.frei2023.worst import worst_in_clusters
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_least, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.assumption import Property, ordinary, p1, p2, p3, p4, p5, p6
+from brittle.theorems.frei2023.groups import (
+    ClusterClaim,
+    ClusterConstants,
+    ClusterGroups,
+    FreshClaim,
+    cluster_instance,
+    fresh,
+)
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint
-from brittle.theorems.witness import Witness
+
+MANY = 8  # concave neurons; more have too many choices
+
+
+def worst_in_clusters(network: TwoLayer, groups: ClusterGroups, sign: int) -> tuple[Tensor, Tensor]:
+    """For every cluster r the point of its polytope at which sign y_r N is smallest, (k, columns), and y_r.
+
+    Rows of NaN where the network has too many neurons to be sure.
+    """
+    points = [_worst(network, groups, r, sign * float(groups.labels[r])) for r in range(len(groups))]
+    return torch.stack(points), groups.labels
+
+
+def _worst(network: TwoLayer, groups: ClusterGroups, cluster: int, sign: float) -> Tensor:
+    """Where sign N is smallest in the polytope of the cluster."""
+    c = sign * network.v.double()
+    concave = torch.nonzero(c < 0)[:, 0].tolist()
+    if len(concave) > MANY:
+        return torch.full_like(groups.centres[0], torch.nan)
+    found = [_minimum(network, groups, cluster, c, list(chosen)) for chosen in _subsets(concave)]
+    values = [float(c @ network.preactivations(x[None]).relu()[0]) for x in found]
+    return found[int(np.argmin(values))]
+
+
+def _subsets(items: list[int]) -> itertools.chain[tuple[int, ...]]:
+    return itertools.chain.from_iterable(itertools.combinations(items, size) for size in range(len(items) + 1))
+
+
+def _minimum(network: TwoLayer, groups: ClusterGroups, cluster: int, c: Tensor, chosen: list[int]) -> Tensor:
+    """The minimum of Σ_{c_j > 0} c_j t_j + Σ_{j chosen} c_j (w_j·x + b_j) over x and t_j ≥ max(0, w_j·x + b_j)."""
+    convex = torch.nonzero(c > 0)[:, 0]
+    basis = torch.linalg.qr(groups.data.X.T).Q  # at a KKT point the output depends on x in their span alone
+    W, b = network.W.double() @ basis, network.b.double()
+    columns, extra = W.shape[1], len(convex)
+    gram, (low, high) = groups.data.X @ basis, _box(groups, cluster)
+    objective = torch.cat([c[chosen] @ W[chosen], c[convex]]).numpy()
+    blank = torch.zeros(len(gram), extra, dtype=torch.float64)
+    rows = torch.cat([torch.cat([W[convex], -torch.eye(extra, dtype=torch.float64)], 1), torch.cat([gram, blank], 1)])
+    rows = torch.cat([rows, torch.cat([-gram, blank], 1)])
+    limits = torch.cat([-b[convex], high, -low])
+    bounds = [(None, None)] * columns + [(0, None)] * extra
+    solved = scipy.optimize.linprog(objective, rows.numpy(), limits.numpy(), bounds=bounds, method="highs")
+    assert solved.status == 0, solved.message
+    x: Tensor = basis @ torch.from_numpy(solved.x[:columns])
+    return x
+
+
+def _box(groups: ClusterGroups, cluster: int) -> tuple[Tensor, Tensor]:
+    """The least and the largest <x, x_i> of the cluster's polytope, (n,) each."""
+    own, delta = groups.cluster == cluster, groups.constants.spread
+    low = torch.where(own, groups.dim - delta, -groups.coherence - delta).double()
+    high = torch.where(own, groups.dim + delta, groups.coherence + delta).double()
+    return low, high
 
 
 @dataclass(frozen=True)
-class Lemma(ClusterClaim):
+class ClusterLemma(ClusterClaim):
     """What the lemmas share: Assumption 2.2, and the `properties` of the training set that their proofs use."""
 
     properties: ClassVar[tuple[Property, ...]] = ()
@@ -49,7 +109,7 @@ class Lemma(ClusterClaim):
 
 
 @dataclass(frozen=True)
-class KKTLemma(Lemma, AtKKTPoint):
+class ClusterKKTLemma(ClusterLemma, AtKKTPoint):
     """A lemma about a KKT point, which the network must be up to `kkt_tolerance`.
 
     The default instance has few `examples`, so that the noise of each counts; the lemmas do not ask for more.
@@ -69,7 +129,7 @@ class KKTLemma(Lemma, AtKKTPoint):
 
 
 @dataclass(frozen=True)
-class FreshLemma(KKTLemma):
+class FreshLemma(ClusterKKTLemma):
     """A lemma about ordinary fresh examples, of which there must be one."""
 
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
@@ -79,7 +139,7 @@ class FreshLemma(KKTLemma):
 
 
 @dataclass(frozen=True)
-class ClusterSumsAreSmall(KKTLemma, id="frei2023/A.10"):
+class ClusterSumsAreSmall(ClusterKKTLemma, id="frei2023/A.10"):
     """Lemma A.10."""
 
     claim: ClassVar = "Σ_{i in cluster q} Σ_{J±} v_j² λ_i σ'_ij ≤ 1/((1-2c')(d-Δ+1)) for every q and either sign"
@@ -94,7 +154,7 @@ class ClusterSumsAreSmall(KKTLemma, id="frei2023/A.10"):
 
 
 @dataclass(frozen=True)
-class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
+class OwnSumsAreLarge(ClusterKKTLemma, id="frei2023/A.11"):
     """Lemma A.11: the same sums over the neurons of the cluster's own sign."""
 
     claim: ClassVar = "Σ_{i in cluster q} Σ_{J of its sign} v_j² λ_i σ'_ij ≥ (1-c'/(1-2c'))/(3d+Δ+1) for every q"
@@ -110,7 +170,7 @@ class OwnSumsAreLarge(KKTLemma, id="frei2023/A.11"):
 
 
 @dataclass(frozen=True)
-class OrdinaryOnesAreCorrect(KKTLemma, id="frei2023/A.12"):
+class OrdinaryOnesAreCorrect(ClusterKKTLemma, id="frei2023/A.12"):
     """Lemma A.12 with the lower bound of its proof, at least 3/128, in place of 0; at the worst x that it admits."""
 
     claim: ClassVar = "y N(x) ≥ (1-c'/(1-2c'))(d-Δ+1)/(3d+Δ+1) - 2c'/(1-2c') where all <x, x_i> are as for a cluster"
@@ -128,7 +188,7 @@ class OrdinaryOnesAreCorrect(KKTLemma, id="frei2023/A.12"):
 
 
 @dataclass(frozen=True)
-class FreshOnesAreOrdinary(Lemma, FreshClaim, id="frei2023/A.13"):
+class FreshOnesAreOrdinary(ClusterLemma, FreshClaim, id="frei2023/A.13"):
     """Lemma A.13; it needs no network. The probability is that of all fresh examples together."""
 
     claim: ClassVar = "a fresh example is ordinary with probability ≥ 1 - 4n d^{-ln(d)/2}"
@@ -155,7 +215,7 @@ class FreshOnesHaveACluster(FreshOnesAreOrdinary, id="frei2023/D.1"):
 
 
 @dataclass(frozen=True)
-class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
+class OutputsAreBounded(ClusterKKTLemma, id="frei2023/D.2"):
     """Lemma D.2: stated with 2; its proof announces 4 and arrives at (d+Δ+1)/((1-2c')(d-Δ+1)) + c'/(1-2c') ≤ 3/2.
 
     At the worst x that it admits; with Lemma A.12 y N(x) is |N(x)|.
@@ -176,7 +236,7 @@ class OutputsAreBounded(KKTLemma, id="frei2023/D.2"):
 
 
 @dataclass(frozen=True)
-class InputsNotVeryNegative(FreshLemma, kkt_proof.Dip, id="frei2023/D.3"):
+class LemmaD3(FreshLemma, kkt_proof.InputLowerBound, id="frei2023/D.3"):
     """Lemma D.3, as a ratio so that neurons of every size count alike."""
 
     claim: ClassVar = "w_j·x + b_j ≥ -(2Δ+p+1) Σ_i |v_j| λ_i σ'_ij for every ordinary fresh example and neuron"
@@ -185,7 +245,7 @@ class InputsNotVeryNegative(FreshLemma, kkt_proof.Dip, id="frei2023/D.3"):
 
 
 @dataclass(frozen=True)
-class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="frei2023/D.4"):
+class LemmaD4(ClusterKKTLemma, kkt_proof.DirectionMeetsNeurons, id="frei2023/D.4"):
     """Lemma D.4 with u = Σ y^(q) μ^(q)."""
 
     claim: ClassVar = "sign(v_j) w_j·u ≥ (d-Δ-kp-kΔ) Σ_i |v_j| λ_i σ'_ij for every neuron"
@@ -194,7 +254,7 @@ class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="frei2023/D.4"):
 
 
 @dataclass(frozen=True)
-class RoomIsPositive(Lemma, kkt_proof.Room, id="frei2023/D.5"):
+class LemmaD5(ClusterLemma, kkt_proof.GapPositive, id="frei2023/D.5"):
     """Lemma D.5; the proof gives 6d/7 - 1/10, not only 0. It needs no network."""
 
     claim: ClassVar = "d - Δ - k(p+Δ) ≥ 6d/7 - 1/10 > 0"
@@ -202,7 +262,7 @@ class RoomIsPositive(Lemma, kkt_proof.Room, id="frei2023/D.5"):
 
 
 @dataclass(frozen=True)
-class NeuronsAreOpened(FreshLemma, kkt_proof.Opening, id="frei2023/D.6"):
+class LemmaD6(FreshLemma, kkt_proof.NeuronsActivated, id="frei2023/D.6"):
     """Lemma D.6 at η = η1, the smallest that it admits."""
 
     claim: ClassVar = "after η1 Σ y^(q) μ^(q) every neuron of the other sign has an input ≥ 0 at an ordinary example"
@@ -211,7 +271,7 @@ class NeuronsAreOpened(FreshLemma, kkt_proof.Opening, id="frei2023/D.6"):
 
 
 @dataclass(frozen=True)
-class PositiveOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.7"):
+class LemmaD7(FreshLemma, kkt_proof.MarginFlips, id="frei2023/D.7"):
     """Lemma D.7."""
 
     claim: ClassVar = "N(x - z) ≤ -1 for every ordinary fresh example of a positive cluster"
@@ -221,7 +281,7 @@ class PositiveOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.7"):
 
 
 @dataclass(frozen=True)
-class NegativeOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.8"):
+class LemmaD8(FreshLemma, kkt_proof.MarginFlips, id="frei2023/D.8"):
     """Lemma D.8; where its proof writes "=" in (i), the neurons of the other sign only give "≥"."""
 
     claim: ClassVar = "N(x + z) ≥ 1 for every ordinary fresh example of a negative cluster"
@@ -231,7 +291,7 @@ class NegativeOnesCross(FreshLemma, kkt_proof.Crossing, id="frei2023/D.8"):
 
 
 @dataclass(frozen=True)
-class PerturbationIsShort(Lemma, kkt_proof.Length, id="frei2023/D.9"):
+class LemmaD9(ClusterLemma, kkt_proof.PerturbationLength, id="frei2023/D.9"):
     """Lemma D.9, its first line and the one before it rounds; it needs no network."""
 
     claim: ClassVar = "‖z‖ ≤ (η1+η2)√(kd+k²p), and ≤ Lemma D.9's chain, 13√(d/k)/c at most for large d"

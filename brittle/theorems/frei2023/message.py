@@ -8,14 +8,12 @@ from typing import ClassVar
 from torch import Generator
 
 from brittle.networks import Network
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, promise_at_most
 from brittle.theorems.frei2023.averages import averaged_instance
-from brittle.theorems.frei2023.groups import ClusterGroups, fresh
-from brittle.theorems.frei2023.instances import examples_needed, robust_network
+from brittle.theorems.frei2023.groups import ClusterGroups, examples_needed, fresh, robust_network
 from brittle.theorems.frei2023.statements import Generalises, KKTClaim, NotRobust, RobustClusterNetworkExists
+from brittle.theorems.helpers import clopper_pearson
 from brittle.theorems.instance import Instance
-from brittle.theorems.intervals import clopper_pearson
-from brittle.theorems.witness import Witness
 
 SHORT = "‖z‖/√d"
 ROBUST = "smallest margin of the robust network"

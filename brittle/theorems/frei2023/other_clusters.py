@@ -14,18 +14,23 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import required
-from brittle.settings import Clusters, Data
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
-from brittle.theorems.frei2023.claims import ClusterClaim
-from brittle.theorems.frei2023.groups import ClusterConstants, fresh
-from brittle.theorems.frei2023.instances import cluster_data, examples_needed
+from brittle.data import Clusters, Data
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.frei2023.assumption import PROPERTIES, ordinary, p4, p5, p6
+from brittle.theorems.frei2023.groups import ClusterClaim, ClusterConstants, cluster_data, examples_needed, fresh
 from brittle.theorems.frei2023.lemmas import FreshLemma
-from brittle.theorems.frei2023.properties import PROPERTIES, ordinary, p4, p5, p6
 from brittle.theorems.frei2023.remarks import CLUSTERS
+from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import RADIUS_TOLERANCE, AtKKTPoint
-from brittle.theorems.solved import kkt_network
-from brittle.theorems.witness import Witness
 
 BEFORE, AFTER = "smallest y N(x) of an ordinary fresh example", "largest y N(x - y z) of one"
 OUTPUT = "largest |N(x)| on the cluster that was left out"

@@ -9,15 +9,12 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import required
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
-from brittle.theorems.frei2023.claims import ClusterClaim
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, promise_at_least, promise_at_most
+from brittle.theorems.frei2023.assumption import PROPERTIES, ordinary
 from brittle.theorems.frei2023.examples import smallest_flip
-from brittle.theorems.frei2023.groups import ClusterConstants, fresh
-from brittle.theorems.frei2023.instances import cluster_instance
-from brittle.theorems.frei2023.properties import PROPERTIES, ordinary
+from brittle.theorems.frei2023.groups import ClusterClaim, ClusterConstants, cluster_instance, fresh
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint
-from brittle.theorems.witness import Witness
 
 NEIGHBOUR = "radius of the nearest neighbour rule"
 CLUSTERS = "the fresh examples need to know their clusters"

@@ -6,22 +6,73 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+import scipy
+import torch
 from torch import Generator, Tensor
 
-from brittle.networks import Network
+from brittle.certificates import Lipschitz
+from brittle.data import Clusters, Data
+from brittle.geometry import rank_of
+from brittle.networks import Network, TorchLinearInit, TwoLayer
 from brittle.theorems.base import LikelyClaim, chance
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.frei2023.assumption import Property, is_ordinary, ordinary, p2, p3, p4, p5, p6
 from brittle.theorems.frei2023.averages import AveragedSet, about_averages, training_constants
-from brittle.theorems.frei2023.claims import FreshClaim
-from brittle.theorems.frei2023.groups import ClusterConstants, ClusterGroups, assumption, enough_examples, fresh
-from brittle.theorems.frei2023.instances import cluster_instance, robust_network
-from brittle.theorems.frei2023.properties import is_ordinary
-from brittle.theorems.frei2023.tails import judged_share, largest_wrong_share
+from brittle.theorems.frei2023.groups import (
+    ClusterConstants,
+    ClusterGroups,
+    FreshClaim,
+    assumption,
+    cluster_instance,
+    enough_examples,
+    fresh,
+    robust_network,
+)
+from brittle.theorems.frei2023.lemmas import ClusterLemma
+from brittle.theorems.helpers import RADIUS, clopper_pearson, exponential, pattern_radius, power
 from brittle.theorems.instance import Instance
-from brittle.theorems.kkt_proof import AtKKTPoint, other_distances, other_measures, other_promises, others
-from brittle.theorems.pattern import RADIUS, pattern_radius
-from brittle.theorems.powers import exponential, power
-from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
+from brittle.theorems.kkt_proof import (
+    Approximation,
+    AtKKTPoint,
+    approximations,
+    other_distances,
+    other_measures,
+    other_promises,
+    others,
+)
+from brittle.theorems.vardi2022.convergence import FlowFindsKKT
+from brittle.training import Exponential, Flow, LogLoss
+
+
+def largest_wrong_share(network: TwoLayer, centres: Tensor, labels: Tensor, noise: float) -> float:
+    """An upper bound on P[y N(centre + σξ) ≤ 0], a centre being drawn at random."""
+    correct = network.margins(centres, labels) > 0
+    if noise == 0 or not bool(correct.any()):
+        return float((~correct).double().mean())
+    radii = torch.zeros(len(labels), dtype=torch.float64)
+    radii[correct] = Lipschitz().bound(network, Data(centres[correct], labels[correct])).lower.double()
+    rank = rank_of(torch.linalg.svdvals(network.W))
+    return float(scipy.stats.chi2.sf((radii / noise).square().numpy(), rank).mean())
+
+
+def judged_share(counted: int, trials: int, at_most: float, allowed: float) -> float:
+    """The lower end of the counted interval where it exceeds what is allowed, whatever the upper bound says; else the
+    upper bound where it suffices; else NaN."""
+    low, _ = clopper_pearson(counted, trials)
+    if low > allowed:
+        return low
+    return at_most if at_most <= allowed else float("nan")
+
 
 NOT_FLIPPED = "share of fresh examples that do not flip"
 
@@ -228,3 +279,107 @@ def _stays_at_most(instance: Instance) -> float:
     moved = groups.centres + groups.against(groups.labels)
     after = largest_wrong_share(instance.two_layer, moved, -groups.labels, groups.noise)
     return _error_at_most(instance) + after
+
+
+# Theorem 2.1 as frei2023 words it: with the mean of the losses, and log to base 2.
+
+
+@dataclass(frozen=True)
+class FlowOnClustersFindsKKT(FlowFindsKKT, id="frei2023/2.1"):
+    """As vardi2022/2.1, supposing that the mean of the losses is below 1/n: the same, as log is to base 2 here.
+
+    Default: `examples` of two clusters of noise `noise` in R^`dim`.
+    """
+
+    claim: ClassVar = "once L < 1/n flow tends to a KKT direction: γ̃ never falls, θ/‖θ‖ comes to rest, ε and δ vanish"
+    note: ClassVar = "The paper writes log for base 2, so that 1/n is right for the logistic loss as well."
+
+    noise: float = 0.5
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        q, n = instance.two_layer.margins(instance.data.X, instance.data.y), len(instance.data)
+        unit = math.log(2) if self.logistic else 1.0
+        mean = exponential(self.loss.total(q)) / unit / n
+        yield at_most("mean of the losses", mean, math.nextafter(1 / n, -math.inf))
+
+    def default(self, rng: Generator) -> Instance:
+        """A network that flow has just brought to a mean below 1/n."""
+        data = Clusters(self.dim, noise=self.noise).sample(self.examples, rng)
+        start = TorchLinearInit().draw(self.dim, self.width, rng)
+        return Instance(data, Flow(until=LogLoss(-1.0), loss=self.loss).train(start, data).network)
+
+
+# Theorems 2.1 and 4.2 together: clusters, and a network that gradient flow has brought near a KKT point.
+
+
+@dataclass(frozen=True)
+class NearlyNotRobust(ClusterLemma, id="frei2023/4.2-approximate"):
+    """y N(x - y z) ≤ before + E(2 + ‖z‖/s) + K - 3 mass'/mass at margin 1 for every ordinary fresh example.
+
+    With α the largest sum of a cluster, before = (d+Δ+1 + c'(d-Δ+1))α + E, and mass'/mass is 1-E-c'(d-Δ+1)α over
+    1-c'/(1-2c'). E = ε‖θ‖‖v‖s, s is the largest √(‖x‖²+1) of all examples, and K pays for slopes near kinks.
+
+    Default: `examples` of `clusters` of noise `noise` in R^`dim`, and a network of width `width` that gradient flow
+    trains to a log-loss of `until`, from a start that is `smaller` times smaller than PyTorch's.
+    """
+
+    claim: ClassVar = "near a KKT point, ε and δ away, z of frei2023/4.2 takes ordinary fresh examples below -1 + cost"
+    applies_to: ClassVar = "clusters under Assumption 2.2, two-layer networks that classify the training set"
+    note: ClassVar = "Not in the paper, which lets the flow run for ever; the derivation is in docs/approximate-kkt.md."
+    properties: ClassVar[tuple[Property, ...]] = (p2, p3, p4, p5, p6)
+
+    dim: int = 570
+    noise: float = 1 / math.sqrt(570)
+    cosine: float = 0.0
+    test: int = 100
+    examples: int = 12
+    width: int = 20
+    smaller: float = 20.0
+    until: float = -1e3
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        about_data = list(self.about_data(instance))
+        yield from about_data
+        count = ordinary(self.groups(instance), fresh(instance)).sum()
+        yield at_least("ordinary fresh examples (Lemma A.13)", int(count), 1)
+        yield at_least("smallest margin", instance.smallest_margin, math.ulp(0.0))
+        if instance.smallest_margin > 0 and all(each.holds for each in about_data):  # else there is no bound
+            yield at_most("margin after z, by ε and δ", self.after(instance), -math.ulp(0.0))
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        longest = self.groups(instance).constants.longest
+        after = self.after(instance) * instance.smallest_margin
+        return [promise_at_most(LONGEST, longest), promise_at_most(LARGEST_MARGIN, after)]
+
+    def witness(self, instance: Instance) -> Witness:
+        data, best = self.ordinary(instance), _best(instance)
+        measures = {"ε": best.stationarity, "δ": best.complementarity, "κ": best.kink, "E": best.misfit}
+        return Witness(measures, self.groups(instance).against(data.y), data.X, data.y)
+
+    def after(self, instance: Instance) -> float:
+        """What is promised of the largest margin after z, at margin 1."""
+        return _after(_best(instance), self.groups(instance))
+
+    def default(self, rng: Generator) -> Instance:
+        setting = Clusters(self.dim, self.clusters, self.noise, cosine=self.cosine)
+        data = setting.sample(self.examples, rng, test=self.test, in_span=True)
+        start = TorchLinearInit(self.smaller).draw(data.columns, self.width, rng)
+        training = Flow(until=LogLoss(self.until), loss=Exponential("sum")).train(start, data)
+        return Instance(data, training.network)
+
+
+@cache
+def _best(instance: Instance) -> Approximation:
+    groups = ClusterGroups(instance.data)
+    everyone = torch.cat([instance.data.X, fresh(instance).X])
+    reach = math.sqrt(float(everyone.square().sum(1).max()) + 1)
+    found = approximations(instance.two_layer, instance.data, reach)
+    return min(found, key=lambda each: _after(each, groups))
+
+
+def _after(each: Approximation, groups: ClusterGroups) -> float:
+    numbers = groups.constants
+    across = numbers.share * numbers.within * each.largest_sum(numbers)  # what all other clusters add to an output
+    before = (numbers.dim + numbers.spread + 1) * each.largest_sum(numbers) + across + each.misfit
+    kept = (1 - each.misfit - across) / (1 - numbers.lost)
+    return before + each.misfit * (2 + groups.length / each.reach) + each.kinks - (numbers.before + 1) * kept

@@ -28,20 +28,24 @@ Only `before`, `mass` and the way to the dip are each paper's own. vardi2022 sho
 the sum of each cluster from above (A.10) and so from below (A.11), which would give none at c' = 1/3.
 """
 
-from brittle.theorems.kkt_proof.approximate import Approximation, approximations
-from brittle.theorems.kkt_proof.constants import ProofConstants
-from brittle.theorems.kkt_proof.groups import RADIUS_TOLERANCE, Groups
-from brittle.theorems.kkt_proof.points import OtherPoints, other_distances, other_measures, other_promises, others
+from brittle.theorems.kkt_proof.constants import RADIUS_TOLERANCE, Groups, ProofConstants
 from brittle.theorems.kkt_proof.steps import (
     AboutData,
+    Approximation,
     AtKKTPoint,
-    Crossing,
-    Dip,
-    Direction,
-    Length,
-    Opening,
-    Room,
-    Step,
+    DirectionMeetsNeurons,
+    GapPositive,
+    InputLowerBound,
+    MarginFlips,
+    NeuronsActivated,
+    OtherPoints,
+    PerturbationLength,
+    ProofStep,
+    approximations,
+    other_distances,
+    other_measures,
+    other_promises,
+    others,
 )
 
 __all__ = [
@@ -49,16 +53,16 @@ __all__ = [
     "AboutData",
     "Approximation",
     "AtKKTPoint",
-    "Crossing",
-    "Dip",
-    "Direction",
+    "DirectionMeetsNeurons",
+    "GapPositive",
     "Groups",
-    "Length",
-    "Opening",
+    "InputLowerBound",
+    "MarginFlips",
+    "NeuronsActivated",
     "OtherPoints",
+    "PerturbationLength",
     "ProofConstants",
-    "Room",
-    "Step",
+    "ProofStep",
     "approximations",
     "other_distances",
     "other_measures",

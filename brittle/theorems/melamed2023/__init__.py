@@ -27,7 +27,7 @@ from brittle.theorems.melamed2023.invariance import (
     RotationWithDecay,
 )
 from brittle.theorems.melamed2023.margin_remark import PrintedSlope, StalledMargin
-from brittle.theorems.melamed2023.universal import SmallUniversalPerturbation, UniversalPerturbation
+from brittle.theorems.melamed2023.universal import SmallUniversalPerturbation, SubspacePerturbation
 
 THEOREMS: tuple[Theorem, ...] = (
     StalledMargin(),
@@ -35,7 +35,7 @@ THEOREMS: tuple[Theorem, ...] = (
     LargeGradient(),
     LargeGradientFromStart(),
     ConstantGradient(),
-    UniversalPerturbation(),
+    SubspacePerturbation(),
     SmallUniversalPerturbation(),
     SmallGradient(),
     TinyStart(),

@@ -11,11 +11,18 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require_count, require_positive
-from brittle.settings import Data
+from brittle.data import Data
 from brittle.theorems.base import Failures, LikelyClaim
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
 from brittle.theorems.instance import Instance
-from brittle.theorems.witness import Witness
 
 EXACT = "exact probability of a failure"
 

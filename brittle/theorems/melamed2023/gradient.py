@@ -9,18 +9,25 @@ import torch
 from torch import Generator
 
 from brittle.theorems.base import LikelyClaim
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
 from brittle.theorems.instance import Instance
 from brittle.theorems.melamed2023.instances import (
     OffSubspace,
-    Recipe,
+    SubspaceRecipe,
     about_data,
     about_network,
     about_start,
     about_training,
     movement,
 )
-from brittle.theorems.witness import Witness
 
 APPLIES = "data on a linear subspace; two layers without biases, first layer trained, output weights ±1/√m"
 RATIO = "‖Π∇N‖ over β√(kℓ/m)"
@@ -44,9 +51,9 @@ class Gradient(LikelyClaim):
     examples: int = 20
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         """How the default instance is made."""
-        return Recipe(self.dim, self.codimension, self.width, self.examples)
+        return SubspaceRecipe(self.dim, self.codimension, self.width, self.examples)
 
     def default(self, rng: Generator) -> Instance:
         return self.recipe.instance(rng)
@@ -135,7 +142,7 @@ class LargeGradientFromStart(FromStart, id="melamed2023/4.1-beta"):
     beta: float = 0.005
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         return replace(super().recipe, beta=self.beta)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -155,7 +162,7 @@ class SmallGradient(FromStart, id="melamed2023/6.1"):
     beta: float = 0.005
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         return replace(super().recipe, beta=self.beta)
 
     def bound(self, instance: Instance) -> list[Promise]:
@@ -169,7 +176,7 @@ class TinyStart(FromStart, id="melamed2023/C6.1"):
     claim: ClassVar = "from a start with β = 1/(√2 d) the gradient off the subspace is at most 1/√d"
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         return replace(super().recipe, beta=1 / (math.sqrt(2) * self.dim))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
@@ -190,7 +197,7 @@ class WithDecay(Gradient):
     steps: int = 200
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         return replace(super().recipe, rate=self.rate, decay=self.decay, steps=self.steps)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:

@@ -8,21 +8,21 @@ from functools import cached_property
 import torch
 from torch import Generator, Tensor
 
+from brittle.data import Data, Subspace
+from brittle.data.span import bartlett
 from brittle.geometry import Basis
 from brittle.networks import Kaiming, TwoLayer
-from brittle.settings import Data, Subspace
-from brittle.settings.span import bartlett
 from brittle.theorems.comparison import Comparison, at_least, at_most
 from brittle.theorems.instance import Facts, Instance
 from brittle.training import Logistic, Steps
-from brittle.training.descent import Descent
+from brittle.training.descent import GradientDescent
 
 ON_SUBSPACE = 1e-9  # relative
 KNOWN_START, KNOWN_STEPS = "starts that are known", "training steps that are known"
 
 
 @dataclass(frozen=True)
-class Training(Facts):
+class SubspaceTraining(Facts):
     """How the network was trained: from w ~ N(0, β² I), where `beta` is β, in `steps` of rate η, which is `rate`, with
     (λ/2)‖W‖² added to the loss, where `decay` is λ."""
 
@@ -42,15 +42,15 @@ class Training(Facts):
         return float((1 - self.product) ** self.steps)
 
 
-UNKNOWN = Training(beta=math.nan, rate=math.nan, decay=math.nan, steps=0)
+UNKNOWN = SubspaceTraining(beta=math.nan, rate=math.nan, decay=math.nan, steps=0)
 
 
 @dataclass(frozen=True)
-class Recipe:
+class SubspaceRecipe:
     """Sizes and training of a default instance: w ~ N(0, β² I) with β = 1/√d unless `beta` is given, outputs ±1/√m.
 
     `examples` and `tests` points of a subspace of R^`dim` of this `codimension`; a network of this `width`; `rate`,
-    `decay` and `steps` as in `Training`.
+    `decay` and `steps` as in `SubspaceTraining`.
     """
 
     dim: int
@@ -76,11 +76,11 @@ class Recipe:
         W = start.W.clone()
         W[:, inside.columns :] = self.deviation * bartlett(self.width, self.codimension, rng)
         start = TwoLayer(W, start.b, start.v)
-        descent = Descent(
+        descent = GradientDescent(
             Steps(self.steps), Logistic("sum"), rate=self.rate, layers="first", biases=False, decay=self.decay
         )
         network = descent.train(replace(start, start=start), data).network
-        return Instance(data, network, Training(self.deviation, self.rate, self.decay, self.steps))
+        return Instance(data, network, SubspaceTraining(self.deviation, self.rate, self.decay, self.steps))
 
 
 def _with_room(data: Data, columns: int) -> Data:
@@ -164,9 +164,9 @@ class OffSubspace:
         return len(torch.unique(self.active, dim=0))
 
     @property
-    def training(self) -> Training:
+    def training(self) -> SubspaceTraining:
         """How the network was trained; nothing can be compared with an unknown one."""
-        return self.instance.known(Training) or UNKNOWN
+        return self.instance.known(SubspaceTraining) or UNKNOWN
 
     @property
     def beta(self) -> float:

@@ -10,16 +10,23 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
+from brittle.data import Data, Grid25, Subspace
+from brittle.data.span import orthonormal
 from brittle.networks import Initialisation, Kaiming, TwoLayer
-from brittle.settings import Data, Grid25, Subspace
-from brittle.settings.span import orthonormal
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.melamed2023.instances import OffSubspace, Training, about_data, about_training, movement
-from brittle.theorems.witness import Witness
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceTraining, about_data, about_training, movement
 from brittle.training import Logistic, Steps
-from brittle.training.descent import Descent
+from brittle.training.descent import GradientDescent
 
 MOVED = "movement of the weights off the subspace"
 ROTATED = "distance between the rotated weights and the weights of the rotated data"
@@ -32,7 +39,7 @@ GRADIENT = "change of the gradient off the subspace by the rotation"
 
 
 @dataclass(frozen=True)
-class Retrained(Theorem):
+class RetrainedNetwork(Theorem):
     """The network is trained again from its start: `steps` of gradient descent (or batches of `batch`), with
     (λ/2)‖W‖² added to the loss where `decay` is λ.
 
@@ -54,7 +61,7 @@ class Retrained(Theorem):
 
     def train(self, start: TwoLayer, data: Data) -> TwoLayer:
         """The same batches every time: only data and start differ."""
-        descent = Descent(
+        descent = GradientDescent(
             Steps(self.steps),
             Logistic("sum"),
             rate=self.rate,
@@ -80,7 +87,7 @@ class Rotation(Facts):
 
 
 @dataclass(frozen=True)
-class RotationInvariance(Retrained, id="melamed2023/A.1"):
+class RotationInvariance(RetrainedNetwork, id="melamed2023/A.1"):
     """Training on RX from RW(0) gives RW(t): with R orthogonal, W(t) trained on X from W(0), for every t."""
 
     claim: ClassVar = "training commutes with rotations of data and start, so the subspace may be spanned by axes"
@@ -167,7 +174,7 @@ class Starts(Facts):
 
 
 @dataclass(frozen=True)
-class LawOfTheStart(Retrained, id="melamed2023/A.1-law"):
+class LawOfTheStart(RetrainedNetwork, id="melamed2023/A.1-law"):
     """Whether X or RX is trained on, each from starts of its own, Π_P⊥ w_i and ‖Π_P⊥ ∇N(x0)‖ have one law, because
     N(0, I/d) is the same after a rotation.
 
@@ -234,7 +241,7 @@ def _p_value(one: Tensor, other: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
+class FrozenOffSubspace(RetrainedNetwork, id="melamed2023/A.2"):
     """Data on a linear subspace P, no regularisation ⇒ Π_P⊥ w_i(t) = Π_P⊥ w_i(0) for every neuron and every t.
 
     Judged is the network as given. It must be known where it started, and that only gradient steps led from there.
@@ -247,7 +254,7 @@ class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
         untrained = super().default(rng)
         start = replace(untrained.two_layer, start=None)
         trained = self.train(replace(start, start=start), untrained.data)
-        return Instance(untrained.data, trained, Training(self.dim**-0.5, self.rate, 0.0, self.steps))
+        return Instance(untrained.data, trained, SubspaceTraining(self.dim**-0.5, self.rate, 0.0, self.steps))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         off = OffSubspace(instance)
@@ -263,7 +270,7 @@ class FrozenOffSubspace(Retrained, id="melamed2023/A.2"):
 
 
 @dataclass(frozen=True)
-class AffinePlane(Retrained, id="melamed2023/affine"):
+class AffinePlane(RetrainedNetwork, id="melamed2023/affine"):
     """Data on a plane at distance h > 0 from the origin span one more direction, and the weights do move along it:
     A.2 and 4.1-6.2 do not speak of affine subspaces (the paper's own grid lies at z = 1/2)."""
 

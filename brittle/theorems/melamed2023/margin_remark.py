@@ -9,22 +9,21 @@ import torch
 from torch import Generator
 from torch.nn import functional
 
+from brittle.data import Data, DataInfo, Sphere
 from brittle.networks import Kaiming
-from brittle.settings import Data, Sphere, Truth
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.melamed2023.instances import OffSubspace, Training, about_training
-from brittle.theorems.witness import Witness
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceTraining, about_training
 from brittle.training import Logistic, Steps
-from brittle.training.descent import Descent
+from brittle.training.descent import GradientDescent
 
 MARGIN = "margin after the training"
 PRINTED = "relative deviation of |L'(q)| from q e^(-q)/(1+e^(-q)) at q = log² d"
 
 
 @dataclass(frozen=True)
-class MarginSweep(Training):
+class MarginSweep(SubspaceTraining):
     """The training of the last of several networks; `margins` are (d, margin) of all of them."""
 
     margins: tuple[tuple[int, float], ...]
@@ -62,7 +61,7 @@ class StalledMargin(Theorem, id="melamed2023/R3.1"):
     def default(self, rng: Generator) -> Instance:
         runs = [self._trained(dim, rng) for dim in self.dims]
         margins = tuple((run.data.dim, run.smallest_margin) for run in runs)
-        last, training = runs[-1], runs[-1].known(Training)
+        last, training = runs[-1], runs[-1].known(SubspaceTraining)
         assert training is not None
         sweep = MarginSweep(training.beta, training.rate, 0.0, training.steps, margins)
         return replace(last, facts=sweep)
@@ -70,9 +69,9 @@ class StalledMargin(Theorem, id="melamed2023/R3.1"):
     def _trained(self, dim: int, rng: Generator) -> Instance:
         data = Sphere(dim).sample(self.examples, rng)
         start = replace(Kaiming().draw(dim, self.width, rng), start=None)
-        training = Training(dim**-0.5, self.pace / (self.examples * dim), 0.0, round(dim**self.power))
+        training = SubspaceTraining(dim**-0.5, self.pace / (self.examples * dim), 0.0, round(dim**self.power))
         stop = Steps(training.steps)
-        descent = Descent(stop, Logistic("sum"), rate=training.rate, layers="first", biases=False)
+        descent = GradientDescent(stop, Logistic("sum"), rate=training.rate, layers="first", biases=False)
         return Instance(data, descent.train(replace(start, start=start), data).network, training)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
@@ -116,7 +115,7 @@ class PrintedSlope(Theorem, id="melamed2023/R3.1-printed"):
 
     def default(self, rng: Generator) -> Instance:
         one = torch.ones(1, dtype=torch.float64)
-        return Instance(Data(one[None], one, truth=Truth(dim=self.dim)))
+        return Instance(Data(one[None], one, truth=DataInfo(dim=self.dim)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         yield at_least("dimension", instance.data.dim, 2)

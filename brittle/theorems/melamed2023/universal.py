@@ -9,12 +9,11 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.attacks import first_flip
-from brittle.theorems.base import Failures, LikelyClaim, Solution
-from brittle.theorems.comparison import Comparison, Promise, at_least, promise_at_most
+from brittle.theorems.base import Failures, LikelyClaim, ParameterRange
+from brittle.theorems.comparison import LARGEST_MARGIN, Comparison, Promise, Witness, at_least, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.melamed2023.gradient import APPLIES
-from brittle.theorems.melamed2023.instances import OffSubspace, Recipe, about_data, about_network, about_start
-from brittle.theorems.witness import LARGEST_MARGIN, Witness
+from brittle.theorems.melamed2023.instances import OffSubspace, SubspaceRecipe, about_data, about_network, about_start
 
 LENGTH = "‖z‖ over |N(x0)|(m/k)√(d/ℓ)"
 PLAIN_LENGTH = "‖z‖ over |N(x0)|"
@@ -33,7 +32,7 @@ def chance(dim: int, codimension: int, width: int) -> float:
 
 
 @dataclass(frozen=True)
-class Universal(LikelyClaim):
+class SubspaceUniversal(LikelyClaim):
     """z = y0 α (Σ_{I-} Πw_i - Σ_{I+} Πw_i) at every x0 that has active neurons against its label: training examples and
     held-out ones, those on the margin among them. Shown beside it: ‖z‖/‖x0‖, k, and what Π∇N(x0) would need.
 
@@ -51,9 +50,9 @@ class Universal(LikelyClaim):
     rate: float = 1e-4
 
     @property
-    def recipe(self) -> Recipe:
+    def recipe(self) -> SubspaceRecipe:
         """How the default instance is made; gently trained, or hardly an example is left with k ≥ 1."""
-        return Recipe(self.dim, self.codimension, self.width, self.examples, self.tests, rate=self.rate)
+        return SubspaceRecipe(self.dim, self.codimension, self.width, self.examples, self.tests, rate=self.rate)
 
     def default(self, rng: Generator) -> Instance:
         return self.recipe.instance(rng)
@@ -143,7 +142,7 @@ def beside_the_gradient(off: OffSubspace, spoken: Tensor, Z: Tensor) -> dict[str
 
 
 @dataclass(frozen=True)
-class UniversalPerturbation(Universal, id="melamed2023/5.1"):
+class SubspacePerturbation(SubspaceUniversal, id="melamed2023/5.1"):
     """ℓ ≥ 32(m-1)ln(m²d), k ≥ 1 ⇒ z with α = 8√m·d·|N(x0)|/(kℓ) flips x0 to a margin ≤ -|N(x0)|, and
     ‖z‖ ≤ 8√2·|N(x0)|·(m/k)·√(d/ℓ), w.p. ≥ 1 - 5(m e^(-ℓ/16) + d^(-1/2)); k active neurons against the sign y0 of N(x0).
     """
@@ -162,7 +161,7 @@ class UniversalPerturbation(Universal, id="melamed2023/5.1"):
             promise_at_most(LENGTH, 8 * math.sqrt(2)),
         ]
 
-    def solve_for(self, unknown: str) -> Solution:
+    def solve_for(self, unknown: str) -> ParameterRange:
         if unknown == "codimension":
             limit = least_codimension(self.dim, self.width)
             least, most = max(1, math.ceil(limit)), self.dim - 1
@@ -173,8 +172,8 @@ class UniversalPerturbation(Universal, id="melamed2023/5.1"):
         else:
             return super().solve_for(unknown)
         if least > most:
-            return Solution(self.id, unknown, math.nan, math.nan, given, f"there is none: {why}")
-        return Solution(self.id, unknown, least, most, given, why)
+            return ParameterRange(self.id, unknown, math.nan, math.nan, given, f"there is none: {why}")
+        return ParameterRange(self.id, unknown, least, most, given, why)
 
     def _widest(self) -> int:
         width = 1
@@ -184,7 +183,7 @@ class UniversalPerturbation(Universal, id="melamed2023/5.1"):
 
 
 @dataclass(frozen=True)
-class SmallUniversalPerturbation(Universal, id="melamed2023/C5.1"):
+class SmallUniversalPerturbation(SubspaceUniversal, id="melamed2023/C5.1"):
     """ℓ ≥ a·d and k ≥ c·m in the setting of 5.1 ⇒ ‖z‖ ≤ 8√2/(c√a)·|N(x0)| = O(|N(x0)|).
 
     `codimension_share` is a, `against_share` is c.

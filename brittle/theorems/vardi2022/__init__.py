@@ -1,25 +1,28 @@
 """Vardi, Yehudai, Shamir: Gradient Methods Provably Converge to Non-Robust Networks (2022)."""
 
 from brittle.theorems.base import Theorem
-from brittle.theorems.vardi2022.approximate import NearlyUniversal
 from brittle.theorems.vardi2022.convergence import FlowFindsKKT
-from brittle.theorems.vardi2022.example import Lengths
 from brittle.theorems.vardi2022.existence import RobustNetworkExists, SmallerNormIsFragile, SphereIsNearlyOrthogonal
 from brittle.theorems.vardi2022.lemmas import (
     AllOnTheMargin,
-    DirectionOfEveryNeuron,
-    InputsNotVeryNegative,
+    LemmaC3,
+    LemmaC4,
+    LemmaC5,
+    LemmaC6,
+    LemmaC7,
+    LemmaC8,
+    LemmaC9,
     MultiplierSums,
-    NegativeOnesCross,
-    NeuronsAreOpened,
     OtherNeuronsPull,
     OwnNeuronsFall,
-    PerturbationIsShort,
-    PositiveOnesCross,
-    RoomIsPositive,
 )
 from brittle.theorems.vardi2022.remarks import PerturbationTransfers, UnequalNorms, WidthTwoSuffices
-from brittle.theorems.vardi2022.universal import UniversalPerturbation, UniversalPerturbationOnTheMargin
+from brittle.theorems.vardi2022.universal import (
+    Lengths,
+    NearlyUniversal,
+    UniversalPerturbation,
+    UniversalPerturbationOnTheMargin,
+)
 
 THEOREMS: tuple[Theorem, ...] = (
     FlowFindsKKT(),
@@ -32,13 +35,13 @@ THEOREMS: tuple[Theorem, ...] = (
     SmallerNormIsFragile(),
     AllOnTheMargin(),
     MultiplierSums(),
-    InputsNotVeryNegative(),
-    DirectionOfEveryNeuron(),
-    RoomIsPositive(),
-    NeuronsAreOpened(),
-    PositiveOnesCross(),
-    NegativeOnesCross(),
-    PerturbationIsShort(),
+    LemmaC3(),
+    LemmaC4(),
+    LemmaC5(),
+    LemmaC6(),
+    LemmaC7(),
+    LemmaC8(),
+    LemmaC9(),
     OwnNeuronsFall(),
     OtherNeuronsPull(),
     WidthTwoSuffices(),

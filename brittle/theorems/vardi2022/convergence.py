@@ -21,15 +21,13 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.margin import residual
-from brittle.networks import PyTorch, TwoLayer
-from brittle.settings import Data, Sphere
+from brittle.data import Data, Sphere
+from brittle.kkt import residual
+from brittle.networks import TorchLinearInit, TwoLayer
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, fitted, promise_at_least, promise_at_most
+from brittle.theorems.helpers import exponential
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.powers import exponential
-from brittle.theorems.scaling import fitted
-from brittle.theorems.witness import Witness
 from brittle.training import Exponential, Flow, Logistic, LogLoss, LossFunction
 
 FALL = "largest relative fall of γ̃"
@@ -114,21 +112,21 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
     def default(self, rng: Generator) -> Instance:
         """A network that flow has just brought to Σ e^{-q} < 1."""
         data = Sphere(self.dim).sample(self.examples, rng)
-        start = PyTorch().draw(self.dim, self.width, rng)
+        start = TorchLinearInit().draw(self.dim, self.width, rng)
         training = Flow(until=LogLoss(-1.0), loss=self.loss).train(start, data)
         return Instance(data, training.network)
 
     def _walk(self, instance: Instance) -> tuple[TwoLayer, ...]:
         return walk(Flow(loss=self.loss), instance.two_layer, instance.data, self.until)
 
-    def _moment(self, network: TwoLayer, data: Data) -> "Moment":
+    def _moment(self, network: TwoLayer, data: Data) -> "TrajectoryPoint":
         theta = torch.cat([network.W.flatten(), network.b, network.v]).double()
         log_loss = self.loss.total(network.margins(data.X, data.y))
         margin = -log_loss - (_logistic_excess(log_loss) if self.logistic else 0.0)
         norm = float(theta.norm())
-        return Moment(log_loss, norm, theta / norm, margin / norm**2)
+        return TrajectoryPoint(log_loss, norm, theta / norm, margin / norm**2)
 
-    def _turn(self, before: "Moment", after: "Moment") -> float:
+    def _turn(self, before: "TrajectoryPoint", after: "TrajectoryPoint") -> float:
         """How far the direction turned, over how far it may."""
         turned = float((after.direction - before.direction).square().sum())
         grown = max(0.0, math.log(after.smoothed / before.smoothed)) + self.fidelity
@@ -136,7 +134,7 @@ class FlowFindsKKT(Theorem, id="vardi2022/2.1"):
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class TrajectoryPoint:
     """One network: `log_loss` is ln L, `norm` ‖θ‖, `direction` θ̂ and `smoothed` γ̃."""
 
     log_loss: float
@@ -158,7 +156,7 @@ def walk(flow: Flow, network: TwoLayer, data: Data, until: float) -> tuple[TwoLa
     return tuple(networks)
 
 
-def _decades(moments: list[Moment], networks: tuple[TwoLayer, ...]) -> list[tuple[Moment, TwoLayer]]:
+def _decades(moments: list[TrajectoryPoint], networks: tuple[TwoLayer, ...]) -> list[tuple[TrajectoryPoint, TwoLayer]]:
     """The first moments at log-losses -10, -100, ..."""
     found, target = [], -10.0
     for moment, network in zip(moments, networks, strict=True):

@@ -10,18 +10,25 @@ import torch
 from torch import Generator
 
 from brittle.attacks import MinimumNorm
+from brittle.data import Data, Orthogonal, Sphere
 from brittle.geometry import largest_product
 from brittle.networks import Network
-from brittle.settings import Data, Orthogonal, Sphere
 from brittle.theorems.base import Failures, LikelyClaim, Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
-from brittle.theorems.draws import bartletts
+from brittle.theorems.comparison import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.helpers import RADIUS, bartletts, pattern_radius
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import RADIUS_TOLERANCE
-from brittle.theorems.pattern import RADIUS, pattern_radius
-from brittle.theorems.vardi2022.groups import ExampleGroups, on_the_sphere
-from brittle.theorems.vardi2022.instances import fragile_network, robust_network
-from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
+from brittle.theorems.vardi2022.groups import ExampleGroups, fragile_network, on_the_sphere, robust_network
 
 ATTACKED = "shortest flip that an attack finds"
 

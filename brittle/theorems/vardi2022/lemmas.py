@@ -7,16 +7,14 @@ from typing import ClassVar
 from torch import Generator, Tensor
 
 from brittle.theorems import kkt_proof
-from brittle.theorems.comparison import Comparison, Promise, promise_at_least, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, promise_at_least, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AboutData, AtKKTPoint
-from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
-from brittle.theorems.vardi2022.instances import sphere_instance
-from brittle.theorems.witness import Witness
+from brittle.theorems.vardi2022.groups import ExampleGroups, geometry, sphere_instance
 
 
 @dataclass(frozen=True)
-class Lemma(AboutData):
+class OrthogonalLemma(AboutData):
     """What the lemmas share: the suppositions of Theorem 4.1 on the data, and a sphere sampled in the span as default.
 
     `dim` and `examples` are the sizes of the default instance.
@@ -47,7 +45,7 @@ class Lemma(AboutData):
 
 
 @dataclass(frozen=True)
-class KKTLemma(Lemma, AtKKTPoint):
+class OrthogonalKKTLemma(OrthogonalLemma, AtKKTPoint):
     """A lemma about a KKT point, which the network must be up to `kkt_tolerance`."""
 
     applies_to: ClassVar = "KKT points on nearly orthogonal examples of norm √d"
@@ -56,7 +54,7 @@ class KKTLemma(Lemma, AtKKTPoint):
 
 
 @dataclass(frozen=True)
-class AllOnTheMargin(KKTLemma, id="vardi2022/C.1"):
+class AllOnTheMargin(OrthogonalKKTLemma, id="vardi2022/C.1"):
     """Lemma C.1, for the network scaled to smallest margin 1."""
 
     claim: ClassVar = "every example has margin exactly 1"
@@ -71,7 +69,7 @@ class AllOnTheMargin(KKTLemma, id="vardi2022/C.1"):
 
 
 @dataclass(frozen=True)
-class MultiplierSums(KKTLemma, id="vardi2022/C.2"):
+class MultiplierSums(OrthogonalKKTLemma, id="vardi2022/C.2"):
     """Lemma C.2: neither sign of neurons is made of little."""
 
     claim: ClassVar = "Σ_i Σ_{J±} v_j² λ_i σ'_ij ≥ mc/((cc'+1)(d+1)) for the positive and for the negative neurons"
@@ -86,7 +84,7 @@ class MultiplierSums(KKTLemma, id="vardi2022/C.2"):
 
 
 @dataclass(frozen=True)
-class InputsNotVeryNegative(KKTLemma, kkt_proof.Dip, id="vardi2022/C.3"):
+class LemmaC3(OrthogonalKKTLemma, kkt_proof.InputLowerBound, id="vardi2022/C.3"):
     """Lemma C.3, as a ratio so that neurons of every size count alike."""
 
     claim: ClassVar = "w_j·x_i + b_j ≥ -(p+1) Σ_l |v_j| λ_l σ'_lj for every example and neuron"
@@ -94,7 +92,7 @@ class InputsNotVeryNegative(KKTLemma, kkt_proof.Dip, id="vardi2022/C.3"):
 
 
 @dataclass(frozen=True)
-class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="vardi2022/C.4"):
+class LemmaC4(OrthogonalKKTLemma, kkt_proof.DirectionMeetsNeurons, id="vardi2022/C.4"):
     """Lemma C.4 with u = Σ y_i x_i; an equality for orthogonal examples."""
 
     claim: ClassVar = "sign(v_j) w_j·u ≥ (d-mp) Σ_i |v_j| λ_i σ'_ij for every neuron"
@@ -102,7 +100,7 @@ class DirectionOfEveryNeuron(KKTLemma, kkt_proof.Direction, id="vardi2022/C.4"):
 
 
 @dataclass(frozen=True)
-class RoomIsPositive(Lemma, kkt_proof.Room, id="vardi2022/C.5"):
+class LemmaC5(OrthogonalLemma, kkt_proof.GapPositive, id="vardi2022/C.5"):
     """Lemma C.5; the proof gives d/3, not only 0. It needs no network."""
 
     claim: ClassVar = "d - mp ≥ d/3 > 0"
@@ -110,7 +108,7 @@ class RoomIsPositive(Lemma, kkt_proof.Room, id="vardi2022/C.5"):
 
 
 @dataclass(frozen=True)
-class NeuronsAreOpened(KKTLemma, kkt_proof.Opening, id="vardi2022/C.6"):
+class LemmaC6(OrthogonalKKTLemma, kkt_proof.NeuronsActivated, id="vardi2022/C.6"):
     """Lemma C.6 at η = η1, the smallest that it admits."""
 
     claim: ClassVar = "after η1 Σ y_i x_i every neuron has an input ≥ 0: at x - z where v_j < 0, at x + z where v_j > 0"
@@ -118,7 +116,7 @@ class NeuronsAreOpened(KKTLemma, kkt_proof.Opening, id="vardi2022/C.6"):
 
 
 @dataclass(frozen=True)
-class PositiveOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.7"):
+class LemmaC7(OrthogonalKKTLemma, kkt_proof.MarginFlips, id="vardi2022/C.7"):
     """Lemma C.7."""
 
     claim: ClassVar = "N(x_i - z) ≤ -1 for every positive example"
@@ -127,7 +125,7 @@ class PositiveOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.7"):
 
 
 @dataclass(frozen=True)
-class NegativeOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.8"):
+class LemmaC8(OrthogonalKKTLemma, kkt_proof.MarginFlips, id="vardi2022/C.8"):
     """Lemma C.8."""
 
     claim: ClassVar = "N(x_i + z) ≥ 1 for every negative example"
@@ -136,7 +134,7 @@ class NegativeOnesCross(KKTLemma, kkt_proof.Crossing, id="vardi2022/C.8"):
 
 
 @dataclass(frozen=True)
-class PerturbationIsShort(Lemma, kkt_proof.Length, id="vardi2022/C.9"):
+class LemmaC9(OrthogonalLemma, kkt_proof.PerturbationLength, id="vardi2022/C.9"):
     """Lemma C.9, its first line and its last; it needs no network."""
 
     claim: ClassVar = "‖z‖ ≤ (η1+η2)√(md+m²p) ≤ 18√2·√(d/m)/c"
@@ -144,7 +142,7 @@ class PerturbationIsShort(Lemma, kkt_proof.Length, id="vardi2022/C.9"):
 
 
 @dataclass(frozen=True)
-class OwnNeuronsFall(KKTLemma, id="vardi2022/5.2-2"):
+class OwnNeuronsFall(OrthogonalKKTLemma, id="vardi2022/5.2-2"):
     """Component 2 of the proof overview (section 5.4), for both labels."""
 
     claim: ClassVar = "from x to x - y z the inputs of the neurons of sign y fall, by (η1+η2)(d-mp) loads at least"
@@ -161,7 +159,7 @@ class OwnNeuronsFall(KKTLemma, id="vardi2022/5.2-2"):
 
 
 @dataclass(frozen=True)
-class OtherNeuronsPull(KKTLemma, id="vardi2022/5.2-3"):
+class OtherNeuronsPull(OrthogonalKKTLemma, id="vardi2022/5.2-3"):
     """Component 3 of the proof overview (section 5.5), for both labels."""
 
     claim: ClassVar = "from x to x - y z the neurons of the other sign lower y N by at least 2"

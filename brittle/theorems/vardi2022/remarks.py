@@ -8,18 +8,26 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.margin.solve import same
+from brittle.data import AlmostOrthogonal, Data
+from brittle.kkt.solve import same
 from brittle.networks import TwoLayer
-from brittle.settings import AlmostOrthogonal, Data
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    LARGEST_MARGIN,
+    LONGEST,
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Instance
 from brittle.theorems.kkt_proof import AtKKTPoint, ProofConstants, others
-from brittle.theorems.solved import kkt_network
-from brittle.theorems.vardi2022.groups import ExampleGroups, geometry
-from brittle.theorems.vardi2022.instances import shares
+from brittle.theorems.vardi2022.groups import ExampleGroups, geometry, shares
 from brittle.theorems.vardi2022.universal import UniversalPerturbation
-from brittle.theorems.witness import LARGEST_MARGIN, LONGEST, Witness
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from brittle.theorems.base import Theorem
 from brittle.theorems.wang2022.attack import Cone, OneStepWithoutConstants
+from brittle.theorems.wang2022.ball import BoundedOutput, BoundedOutputWide
 from brittle.theorems.wang2022.change import (
     GradientChange,
     PrintedCountingStep,
@@ -9,6 +10,7 @@ from brittle.theorems.wang2022.change import (
     SmallChange,
     SoundCountingStep,
     SoundFixedDirection,
+    UniformChange,
 )
 from brittle.theorems.wang2022.gradient import (
     PrintedLongGradient,
@@ -18,7 +20,6 @@ from brittle.theorems.wang2022.gradient import (
     SubsetOfFlips,
 )
 from brittle.theorems.wang2022.neurons import FewUnstable, PrintedUnstable, RareCrossing, RareCrossingNearby
-from brittle.theorems.wang2022.output import BoundedOutput, BoundedOutputWide
 from brittle.theorems.wang2022.sweep import NoRobustLazyNetwork, OneStepFlips
 from brittle.theorems.wang2022.tools import (
     Bernstein,
@@ -29,7 +30,6 @@ from brittle.theorems.wang2022.tools import (
     SoundChiSquare,
     SoundMoments,
 )
-from brittle.theorems.wang2022.uniform import UniformChange
 
 THEOREMS: tuple[Theorem, ...] = (
     OneStepFlips(),

@@ -11,10 +11,9 @@ from torch import Generator, Tensor
 from brittle.attacks import first_flip
 from brittle.networks import TwoLayer
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.comparison import LARGEST_MARGIN, Comparison, Promise, Witness, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.theorems.wang2022.ball import EXACTLY, lazy_instance
-from brittle.theorems.witness import LARGEST_MARGIN, Witness
 
 OUTPUT = "|f|"
 AFTER = "margin after δ over |f(x)|"

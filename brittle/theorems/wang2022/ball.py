@@ -9,13 +9,13 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.networks import Lazy, TwoLayer
-from brittle.settings import Sphere
-from brittle.theorems.base import LikelyClaim, chance
-from brittle.theorems.comparison import Comparison, at_least, at_most
+from brittle.data import Sphere
+from brittle.networks import LazyInit, TwoLayer
+from brittle.theorems.base import Failures, LikelyClaim, chance
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
 from brittle.training import Logistic, Steps
-from brittle.training.lazy import Lazy as LazyTraining
+from brittle.training.lazy import LazyTraining as LazyTraining
 
 EXACTLY = 1e-9
 UNLIKELY = 18.0  # P[χ²_d ≥ d + 2√(td) + 2t] ≤ e^-t, and a normal variable passes 6 with a chance of 2·10^-9
@@ -29,7 +29,7 @@ def lazy_instance(
 ) -> Instance:
     """Points on the unit sphere with random labels, and a network trained on them inside the ball."""
     data = Sphere(dim, radius=1.0).sample(examples, rng)
-    start = replace(Lazy().draw(dim, width, rng), start=None)
+    start = replace(LazyInit().draw(dim, width, rng), start=None)
     if not steps:
         return Instance(data, replace(start, start=start))
     training = LazyTraining(Steps(steps), radius=radius, loss=Logistic(), rate=rate, batch=examples, biases=False)
@@ -37,7 +37,7 @@ def lazy_instance(
 
 
 @dataclass(frozen=True, eq=False)
-class Ball:
+class WeightBall:
     """Every W in the ball round the start of the network of `instance`, at its examples; `radius` is C0, that of the
     ball is C0/√m."""
 
@@ -91,7 +91,7 @@ class Ball:
         return (self.inputs > -self.reach) & (self.inputs <= self.reach)
 
 
-def about_ball(ball: Ball) -> Iterator[Comparison]:
+def about_ball(ball: WeightBall) -> Iterator[Comparison]:
     """Unit examples, a known start of the stated law with signs of even chances, and weights inside the ball.
 
     The law is looked at in three numbers that pass their limits with a chance of e^-18 or less.
@@ -138,6 +138,66 @@ class BallClaim(LikelyClaim):
     def probability(self, instance: Instance) -> float:
         return 1 - len(instance.data) * self.gamma
 
-    def ball(self, instance: Instance) -> Ball:
+    def ball(self, instance: Instance) -> WeightBall:
         """The ball round the start of the instance's network."""
-        return Ball(instance, self.radius)
+        return WeightBall(instance, self.radius)
+
+
+# The output is bounded in the whole ball (Lemma B.5).
+
+
+WIDE_ENOUGH = (2 / (2 - math.sqrt(2))) ** 2  # 11.66: then 2ln(2/γ)/√m ≤ (2-√2)√ln(2/γ)
+LARGEST_OUTPUT = "largest |f(x)| over the ball"
+
+
+def output_bound(width: int, radius: float, gamma: float) -> float:
+    """√(2ln(2/γ)) + 2ln(2/γ)/√m + C0."""
+    chance = math.log(2 / gamma)
+    return math.sqrt(2 * chance) + 2 * chance / math.sqrt(width) + radius
+
+
+@dataclass(frozen=True)
+class BoundedOutput(BallClaim, id="wang2022/B.5"):
+    """|f(x; W)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0 for all W in the ball at once, w.p. ≥ 1-γ for each x.
+
+    The maximum over the ball is computed exactly, not sampled.
+    """
+
+    claim: ClassVar = "in the whole lazy ball |f(x)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0"
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(LARGEST_OUTPUT, output_bound(instance.two_layer.width, self.radius, self.gamma))]
+
+    def witness(self, instance: Instance) -> Witness:
+        ball = self.ball(instance)
+        here = float(ball.network.logits(instance.data.X).abs().max())
+        return Witness({LARGEST_OUTPUT: float(ball.largest_output().max()), "largest |f(x)| of the network": here})
+
+    def failures(self, trials: int, rng: Generator) -> Failures:
+        """The inputs w_s(0)·x are independent N(0, 1): nothing else of the start matters."""
+        failures, V = 0, self.radius / math.sqrt(self.width)
+        most, rows = output_bound(self.width, self.radius, self.gamma), max(1, DRAWS_AT_ONCE // self.width)
+        for first in range(0, trials, rows):
+            z = torch.randn(min(rows, trials - first), self.width, generator=rng, dtype=torch.float64)
+            up = torch.rand(z.shape, generator=rng) < 0.5
+            high, low = (z + V).relu(), (z - V).relu()
+            largest = torch.where(up, high, -low).sum(1) / math.sqrt(self.width)
+            smallest = torch.where(up, low, -high).sum(1) / math.sqrt(self.width)
+            failures += int((torch.maximum(largest, -smallest) > most).sum())
+        return Failures(failures, 0, self.gamma)
+
+
+@dataclass(frozen=True)
+class BoundedOutputWide(BoundedOutput, id="wang2022/L4.1"):
+    """m ≥ C ln(2/γ) ⇒ |f(x; W)| ≤ 2√ln(2/γ) + C0 for all W in the ball at once, w.p. ≥ 1-γ for each x; C = 11.66."""
+
+    claim: ClassVar = "in the whole lazy ball |f(x)| ≤ 2√ln(2/γ) + C0, provided that m ≥ 11.66 ln(2/γ)"
+    note: ClassVar = "the second form of B.5; the paper leaves C open, (2/(2-√2))² is the smallest that B.5 gives"
+
+    def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
+        yield from super().hypotheses(instance)
+        limit = WIDE_ENOUGH * math.log(2 / self.gamma)
+        yield at_least("width beside 11.66 ln(2/γ)", instance.two_layer.width, limit)
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        return [promise_at_most(LARGEST_OUTPUT, 2 * math.sqrt(math.log(2 / self.gamma)) + self.radius)]

@@ -9,14 +9,63 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.theorems.base import ScalingClaim, Solution, Theorem, chance
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.networks import TwoLayer
+from brittle.theorems.base import ParameterRange, ScalingClaim, Theorem, chance
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Scaling,
+    Witness,
+    at_least,
+    at_most,
+    fitted,
+    promise_at_most,
+)
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.scaling import Scaling, fitted
-from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim, about_ball, lazy_instance
-from brittle.theorems.wang2022.farthest import gradient, largest_change, switched
-from brittle.theorems.wang2022.neurons import displaced
-from brittle.theorems.witness import Witness
+from brittle.theorems.wang2022.ball import APPLIES, BallClaim, WeightBall, about_ball, lazy_instance
+from brittle.theorems.wang2022.neurons import RareCrossingNearby, displaced
+
+ROUNDS = 4
+BEYOND = 1e-6  # how far beyond its kinks a neuron is put, beside the ball's radius
+
+
+def largest_change(ball: WeightBall, row: int, size: float, rays: Sequence[Tensor] = ()) -> tuple[TwoLayer, Tensor]:
+    """A network of the ball and a δ, ‖δ‖ ≤ size, with a large ‖∇f(x) - ∇f(x+δ)‖; `rays` are further δ to begin with."""
+    start, x = replace(ball.start, start=None), ball.instance.data.X[row]
+    g = gradient(start, x)
+    best, most = (start, size * g / g.norm()), -1.0
+    for ray in (g, -g, *rays):
+        network, delta = start, size * ray / ray.norm().clamp(min=1e-300)
+        for _ in range(ROUNDS):
+            change = gradient(network, x) - gradient(network, x + delta)
+            if (length := float(change.norm())) > most:
+                best, most = (network, delta), length
+            network = switched(ball, row, delta, change / max(length, 1e-300))
+    return replace(best[0], start=start), best[1]
+
+
+def gradient(network: TwoLayer, x: Tensor) -> Tensor:
+    """∇f(x), (columns,)."""
+    return network.logit_gradients(x[None], torch.ones(1, dtype=network.dtype))[0]
+
+
+def switched(ball: WeightBall, row: int, delta: Tensor, r: Tensor) -> TwoLayer:
+    """Every neuron is on at x and off at x + δ, or the other way round, as adds along r, if it can; a neuron that would
+    take away by switching does not switch, if it can help it."""
+    start, x, V = replace(ball.start, start=None), ball.instance.data.X[row], ball.reach * (1 - 1e-9)
+    pair = torch.stack([x, x + delta])
+    inputs, along = start.W @ pair.T, start.v * (start.W @ r)
+    wanted = BEYOND * V * torch.where(along > 0, 1.0, -1.0)[:, None] * torch.tensor([1.0, -1.0], dtype=x.dtype)
+    missing = torch.where(inputs.sign() == wanted.sign(), torch.zeros_like(inputs), wanted - inputs)
+    moves = missing @ torch.linalg.solve(pair @ pair.T, pair)
+    sides = (inputs + missing).sign() == wanted.sign()
+    able = sides.all(1) & (moves.norm(dim=1) <= V) & (missing != 0).any(1)
+    wrong = ~able & (inputs.sign().prod(1) < 0) & (inputs.sign() != wanted.sign()).all(1)
+    nearer = inputs.abs().argmin(1)
+    step = -inputs[torch.arange(len(inputs)), nearer] / pair.square().sum(1)[nearer] * (1 + BEYOND)
+    calmed = wrong & (step.abs() * pair.norm(dim=1)[nearer] <= V)
+    return replace(start, W=start.W + able[:, None] * moves + (calmed * step)[:, None] * pair[nearer])
+
 
 IN_DIRECTION = "largest r·(∇f(x) - ∇f(x+δ)) over the ball, from above"
 ANYWHERE = "largest ‖∇f(x) - ∇f(x+δ)‖ found"
@@ -69,7 +118,7 @@ class FixedDirection(ChangeNearby):
         return [promise_at_most(IN_DIRECTION, self.most(ball), trivial=anyway)]
 
     @abstractmethod
-    def most(self, ball: Ball) -> float:
+    def most(self, ball: WeightBall) -> float:
         """The stated bound."""
 
     def witness(self, instance: Instance) -> Witness:
@@ -83,7 +132,7 @@ class FixedDirection(ChangeNearby):
         return Witness({IN_DIRECTION: float(from_above(ball, moved, r).max()), **largest})
 
 
-def from_above(ball: Ball, moved: Tensor, r: Tensor) -> Tensor:
+def from_above(ball: WeightBall, moved: Tensor, r: Tensor) -> Tensor:
     """Σ_s of the largest share that a neuron can have within its ball, whatever the others do, (n,)."""
     V, sign = ball.reach, ball.start.v.sign()
     reach = V * moved.norm(dim=1, keepdim=True)
@@ -109,7 +158,7 @@ class PrintedFixedDirection(FixedDirection, id="wang2022/B.8"):
         "S_v' with a δ of its own for every neuron (wang2022/B.4-printed)"
     )
 
-    def most(self, ball: Ball) -> float:
+    def most(self, ball: WeightBall) -> float:
         t, m, d, C0 = math.log(4 / self.gamma), ball.width, ball.dim, self.radius
         share = (C0 + math.sqrt(t / 2)) / math.sqrt(m)
         flips = 3 * math.sqrt(share * (d + 4 * math.sqrt(d * math.log(8 * m / self.gamma))))
@@ -125,13 +174,13 @@ class SoundFixedDirection(FixedDirection, id="wang2022/B.8-repaired"):
     claim: ClassVar = "in a fixed direction the gradient changes by at most an explicit Õ(1)"
     note: ClassVar = "ours, from the lemmas B.1, B.4 and B.6; the paper's own bound is wang2022/B.8"
 
-    def most(self, ball: Ball) -> float:
+    def most(self, ball: WeightBall) -> float:
         t, m = math.log(4 / self.gamma), ball.width
         flips = 2 * (self.radius + math.sqrt(t / 2)) * math.sqrt(2 * math.log(8 * m / self.gamma))
         return at_the_start(self.size(ball.dim), ball.dim, m, t) + self.radius + flips
 
 
-def found_change(ball: Ball, row: int, size: float, rays: Sequence[Tensor] = ()) -> float:
+def found_change(ball: WeightBall, row: int, size: float, rays: Sequence[Tensor] = ()) -> float:
     """The largest ‖∇f(x) - ∇f(x+δ)‖ that a W of the ball and a δ of this size are found to have."""
     x, (network, delta) = ball.instance.data.X[row], largest_change(ball, row, size, rays)
     return float((gradient(network, x) - gradient(network, x + delta)).norm())
@@ -184,16 +233,16 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
         here = gradients(instance, instance.data.X)
         return Witness({ANYWHERE: found, "smallest ‖∇f(x)‖ of the network": float(here.norm(dim=1).min())})
 
-    def solve_for(self, unknown: str) -> Solution:
+    def solve_for(self, unknown: str) -> ParameterRange:
         if unknown != "dim":
             return super().solve_for(unknown)
         first = bites_from(lambda d, m: change_bound(d, math.log(m), self.radius, self.size_constant))
         given = {"radius": self.radius, "size_constant": self.size_constant}
         why = "from here on the bound at m = d^2.4 is below √d/4, what B.7 gives for the gradient itself"
-        return Solution(self.id, unknown, first, math.inf, given, why)
+        return ParameterRange(self.id, unknown, first, math.inf, given, why)
 
 
-def held_anyway(ball: Ball) -> float:
+def held_anyway(ball: WeightBall) -> float:
     """2(‖W(0)‖‖v‖ + C0): twice the longest gradient of the ball."""
     return 2 * (float(torch.linalg.matrix_norm(ball.start.W, 2) * ball.network.v.norm()) + ball.radius)
 
@@ -240,19 +289,19 @@ class SmallChange(ScalingClaim, id="wang2022/L4.4"):
         instance, changes, lengths = None, [], []
         for dim in self.dims:
             instance = lazy_instance(dim, math.ceil(dim**2.4), self.radius, 1, 0, rng)
-            changes.append(found_change(Ball(instance, self.radius), 0, self.size_constant / math.sqrt(dim)))
+            changes.append(found_change(WeightBall(instance, self.radius), 0, self.size_constant / math.sqrt(dim)))
             lengths.append(float(gradients(instance, instance.data.X).norm()))
         assert instance is not None
         return replace(instance, facts=ChangeSweep(self.dims, tuple(changes), tuple(lengths)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        ball = Ball(instance, self.radius)
+        ball = WeightBall(instance, self.radius)
         yield from about_ball(ball)
         yield at_least("width beside d^2.4", ball.width, ball.dim**2.4)
 
     def witness(self, instance: Instance) -> Witness:
         size = self.size_constant / math.sqrt(instance.data.dim)
-        found = found_change(Ball(instance, self.radius), 0, size)
+        found = found_change(WeightBall(instance, self.radius), 0, size)
         return Witness({ANYWHERE: found, f"{ANYWHERE} over √d": found / math.sqrt(instance.data.dim)})
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
@@ -323,3 +372,68 @@ class SoundCountingStep(CountingStep, id="wang2022/B.9-step"):
         root = math.sqrt(m)
         log_g = -11 * root + 44 * root * math.log(math.e / 4) + 2 * d * math.log(10 * (m * d) ** (4 / 7))
         return log_g / root
+
+
+# Lemma B.9 with a bound that is proven for all W of the ball and all δ at once.
+#
+# For ‖δ‖ ≤ R take a point δ0 of an ε-net within ε of it. Put b_s and b'_s for the signs of w_s at x and at x + δ, and
+# b_s(0), b'_s(0) for those of w_s(0) at x and at x + δ0. Then √m(∇f(x; W) - ∇f(x+δ; W)) = Σ a_s w_s (b_s - b'_s) has
+# three parts.
+#
+# - Σ a_s w_s(0)(b_s(0) - b'_s(0)): at the start, at a point of the net. For one unit vector r Bernstein's inequality
+#   with B.6 bounds it by 2√t((4R√ln d)^¼ + √(t/m)), w.p. 1 - e^-t. A ½-net of 5^d vectors r and the net of (1 +
+#   2R/ε)^d points δ0 give its norm, up to a factor 2, with t = ln(4/γ) + d ln 5 + d ln(1 + 2R/ε).
+# - Σ a_s (w_s - w_s(0))(b_s - b'_s): at most C0√m.
+# - Σ ±a_s w_s(0) over the neurons whose sign W or δ - δ0 changes: those of S_v at x, k1 at most by B.4, and those
+#   near x + δ0, of which W changes one with probability V (B.4) and δ - δ0 with the probability of B.6-net: k2 at
+#   most for all points of the net by Chernoff's inequality (B.2), as e^-p (ep/k)^k ≤ e^-k for k ≥ e²p. W and δ choose
+#   which, so all sets of k rows of W(0) are allowed: such a matrix has norm ≤ √d + √k + √(2(k ln(em/k) + ln(8/γ)))
+#   for all sets at once: there are at most (em/k)^k.
+
+
+def chosen_rows(count: float, dim: float, width: float, gamma: float) -> float:
+    """The longest (1/√m) Σ ±w_s(0) over `count` rows that may be chosen, w.p. ≥ 1 - γ/8."""
+    k = min(max(count, 1.0), width)
+    ways = k * math.log(math.e * width / k)
+    longest = math.sqrt(dim) + math.sqrt(k) + math.sqrt(2 * (ways + math.log(8 / gamma)))
+    return math.sqrt(k / width) * longest
+
+
+def uniform_bound(dim: float, width: float, radius: float, size: float, gamma: float) -> float:
+    """2·2√t((4R√ln d)^¼ + √(t/m)) + C0 and what the rows that W and δ choose can add."""
+    reach, epsilon = radius / math.sqrt(width), 1 / (math.sqrt(width) * math.sqrt(dim))  # any ε is allowed
+    net = dim * math.log(1 + 2 * size / epsilon)
+    t = math.log(4 / gamma) + dim * math.log(5) + net
+    near = RareCrossingNearby(size=size, epsilon=epsilon, reach=reach).allowed(dim) + reach
+    at_x = reach * width + math.sqrt(width * math.log(4 / gamma) / 2)
+    nearby = math.e**2 * near * width + math.log(4 / gamma) + net
+    flips = chosen_rows(at_x, dim, width, gamma) + chosen_rows(nearby, dim, width, gamma)
+    return 2 * at_the_start(size, dim, width, t) + radius + flips
+
+
+@dataclass(frozen=True)
+class UniformChange(GradientChange, id="wang2022/B.9-repaired"):
+    """‖∇f(x) - ∇f(x+δ)‖ ≤ 4√t((4R√ln d)^¼ + √(t/m)) + C0 + chosen(k1) + chosen(k2) for all ‖δ‖ ≤ R = C1/√d and all W in
+    the ball, w.p. ≥ 1-γ: t = ln(4/γ) + d ln(5 + 10R/ε), chosen(k) = √(k/m)(√d + √k + √(2(k ln(em/k) + ln(8/γ)))),
+    k1 = Vm + √(m ln(4/γ)/2), k2 = e²m(V + p') + ln(4/γ) + d ln(1+2R/ε), p' that of B.6-net, ε = 1/√(md)."""
+
+    claim: ClassVar = "within C1/√d the gradient changes by at most an explicit o(√d), for all W and all δ at once"
+    flaw: ClassVar = ""
+    repaired: ClassVar = ""
+    note: ClassVar = (
+        "ours: a net over δ and r for the start, all choices of rows for what W and δ change; no S_v' with a δ "
+        "for every neuron, and no condition C0 ≥ .55. Like B.9 it says little at desk scale: t is of order d ln d"
+    )
+
+    def bound(self, instance: Instance) -> list[Promise]:
+        ball = self.ball(instance)
+        most = uniform_bound(ball.dim, ball.width, self.radius, self.size(ball.dim), self.gamma)
+        return [promise_at_most(ANYWHERE, most, trivial=held_anyway(ball))]
+
+    def solve_for(self, unknown: str) -> ParameterRange:
+        if unknown != "dim":
+            return super().solve_for(unknown)
+        first = bites_from(lambda d, m: uniform_bound(d, m, self.radius, self.size_constant / math.sqrt(d), self.gamma))
+        given = {"radius": self.radius, "size_constant": self.size_constant, "gamma": self.gamma}
+        why = "from here on the bound at m = d^2.4 is below √d/4, what B.7 gives for the gradient itself"
+        return ParameterRange(self.id, unknown, first, math.inf, given, why)

@@ -9,15 +9,22 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.settings import Sphere
+from brittle.data import Sphere
 from brittle.theorems.base import Failures, Theorem, chance
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_least,
+    at_most,
+    promise_at_least,
+    promise_at_most,
+)
+from brittle.theorems.helpers import clopper_pearson
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.intervals import clopper_pearson
-from brittle.theorems.wang2022.ball import APPLIES, Ball, BallClaim, about_ball, lazy_instance
+from brittle.theorems.wang2022.ball import APPLIES, BallClaim, WeightBall, about_ball, lazy_instance
 from brittle.theorems.wang2022.neurons import TOO_MANY, most_unstable
 from brittle.theorems.wang2022.worst import WorstCase
-from brittle.theorems.witness import Witness
 
 SHORTEST = "smallest ‖∇f(x)‖ found in the ball"
 HERE = "smallest ‖∇f(x)‖ of the network"
@@ -109,14 +116,14 @@ class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
         return sound_last_term(dim, width, self.radius, self.gamma)
 
 
-def shortest_found(ball: Ball) -> float:
+def shortest_found(ball: WeightBall) -> float:
     """The smallest ‖∇f(x; W)‖ over the examples and the networks of the ball that ascent reaches."""
     X, ones = ball.instance.data.X, torch.ones(1, dtype=torch.float64)
     networks = [WorstCase(ball, row).gradient for row in range(len(X))]
     return min(float(network.logit_gradients(x[None], ones).norm()) for network, x in zip(networks, X, strict=True))
 
 
-def shortest_gradient(ball: Ball, row: int) -> float:
+def shortest_gradient(ball: WeightBall, row: int) -> float:
     """A short ‖∇f(x; W)‖ over the ball at one example, by descent over the subsets of S_v, then by shifting."""
     z, W, v = ball.inputs[row], ball.start.W, ball.start.v
     x = ball.instance.data.X[row]
@@ -282,12 +289,12 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
 
     def default(self, rng: Generator) -> Instance:
         drawn = [lazy_instance(self.dim, self.width, self.radius, 1, 0, rng) for _ in range(self.draws)]
-        found = [shortest_found(Ball(each, self.radius)) for each in drawn]
+        found = [shortest_found(WeightBall(each, self.radius)) for each in drawn]
         reaches = Reaches(tuple(Reach(length, math.sqrt(self.dim) / 4) for length in found))
         return replace(drawn[-1], facts=reaches)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        ball = Ball(instance, self.radius)
+        ball = WeightBall(instance, self.radius)
         yield from about_ball(ball)
         yield at_least("width beside C ln(4/γ)", ball.width, self.constant * math.log(4 / self.gamma))
         least = self.constant * math.log(8 * ball.width / self.gamma) / ball.width
@@ -298,7 +305,7 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
 
     def witness(self, instance: Instance) -> Witness:
         drawn = instance.known(Reaches)
-        alone = (Reach(shortest_found(Ball(instance, self.radius)), math.sqrt(instance.data.dim) / 4),)
+        alone = (Reach(shortest_found(WeightBall(instance, self.radius)), math.sqrt(instance.data.dim) / 4),)
         starts = alone if drawn is None else drawn.starts
         low = clopper_pearson(sum(reach.part < reach.limit for reach in starts), len(starts))[0]
         return Witness({TOO_MANY: low, SHORTEST: min(reach.part for reach in starts), "√d/4": starts[0].limit})

@@ -10,13 +10,12 @@ import scipy
 import torch
 from torch import Generator, Tensor
 
-from brittle.settings import Sphere
+from brittle.data import Sphere
 from brittle.theorems.base import Failures, Theorem
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_least, at_most, promise_at_most
+from brittle.theorems.helpers import clopper_pearson
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.intervals import clopper_pearson
 from brittle.theorems.wang2022.ball import DRAWS_AT_ONCE, EXACTLY, BallClaim
-from brittle.theorems.witness import Witness
 
 AT_X, AT_MOVED = "neurons that can change sign at x", "neurons that can change sign at x + δ"
 TOO_MANY = "share of draws with too many, lower end of its 99 % interval"
@@ -145,7 +144,7 @@ def crossed(inputs: Tensor, squared_norms: Tensor, size: float) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Crossing(Theorem):
+class SignCrossing(Theorem):
     """One neuron w(0) ~ N(0, I), an example x on the unit sphere of R^`dim` and a fixed δ, ‖δ‖ ≤ R ≤ ½; `size` is R."""
 
     applies_to: ClassVar = "a unit example and a fixed perturbation; one neuron drawn from N(0, I)"
@@ -167,7 +166,7 @@ class Crossing(Theorem):
 
 
 @dataclass(frozen=True)
-class RareCrossing(Crossing, id="wang2022/B.6"):
+class RareCrossing(SignCrossing, id="wang2022/B.6"):
     """P(sign w(0)·x ≠ sign w(0)·(x+δ)) ≤ R√(2 ln d) + 1/d; exactly it is the angle between x and x+δ over π."""
 
     claim: ClassVar = "a fixed δ changes the sign of a neuron with probability at most R√(2 ln d) + 1/d"
@@ -191,7 +190,7 @@ class RareCrossing(Crossing, id="wang2022/B.6"):
 
 
 @dataclass(frozen=True)
-class RareCrossingNearby(Crossing, id="wang2022/B.6-net"):
+class RareCrossingNearby(SignCrossing, id="wang2022/B.6-net"):
     """P(∃ δ' in B(δ, ε), ∃ w in B(w(0), V): sign w·(x+δ) ≠ sign w·(x+δ')) ≤ 2ε(√d + 2√(d ln(2/ε))) + (1+R+ε)V.
 
     `epsilon` is ε, `reach` is V.

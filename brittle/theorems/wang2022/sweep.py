@@ -10,14 +10,12 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.networks import TwoLayer
-from brittle.theorems.base import ScalingClaim, Solution, chance
-from brittle.theorems.comparison import Comparison, at_least
+from brittle.theorems.base import ParameterRange, ScalingClaim, chance
+from brittle.theorems.comparison import Comparison, Scaling, Witness, at_least, fitted
 from brittle.theorems.instance import Facts, Instance
-from brittle.theorems.scaling import Scaling, fitted
 from brittle.theorems.wang2022.attack import OUTPUT, OneStep, one_step, together
-from brittle.theorems.wang2022.ball import APPLIES, Ball, about_ball, lazy_instance
+from brittle.theorems.wang2022.ball import APPLIES, WeightBall, about_ball, lazy_instance
 from brittle.theorems.wang2022.worst import WorstCase, hardest_for_all
-from brittle.theorems.witness import Witness
 
 CLAIMED = {"‖δ‖": -0.5, "η": -1.0, "‖∇f‖": 0.5}
 FAILS = "smallest C0/√d at which the step C2 fails for a W of the ball"
@@ -108,7 +106,7 @@ def _mean(values: Tensor) -> float:
 
 
 @dataclass(frozen=True)
-class Sweep(ScalingClaim):
+class LazySweep(ScalingClaim):
     """Lazy networks of width ⌈d^2.4⌉ at several dimensions `dims`.
 
     `radius` is C0; there are `networks` of `examples` each at every dimension, trained for `steps` that would just
@@ -129,7 +127,7 @@ class Sweep(ScalingClaim):
         return lazy_instance(dim, math.ceil(dim**2.4), radius, self.examples, self.steps, rng, rate)
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
-        ball = Ball(instance, self.radius)
+        ball = WeightBall(instance, self.radius)
         yield from about_ball(ball)
         yield at_least("width beside d^2.4", ball.width, ball.dim**2.4)
 
@@ -139,7 +137,7 @@ class Sweep(ScalingClaim):
 
 
 @dataclass(frozen=True)
-class OneStepFlips(Sweep, id="wang2022/3.1"):
+class OneStepFlips(LazySweep, id="wang2022/3.1"):
     """‖x‖ = 1, max{d^2.4, C3 ln(1/γ)} ≤ m ≤ C4 exp(d^0.24) ⇒ δ = η∇_x f(x), |η| = C2/‖∇f‖², flips x for all W in
     the ball at once, w.p. ≥ 1-γ. So ‖∇f‖ = Ω(√d), η = O(1/d), ‖δ‖ = O(1/√d). C0, C2, C3, C4 are not given.
 
@@ -193,7 +191,7 @@ class OneStepFlips(Sweep, id="wang2022/3.1"):
         fits = [fit for name, claimed in CLAIMED.items() for fit in sweep.exponents(name, claimed)]
         return (*fits, *sweep.exponents(OUTPUT, math.nan))
 
-    def solve_for(self, unknown: str) -> Solution:
+    def solve_for(self, unknown: str) -> ParameterRange:
         """With C3 = C4 = 1, for want of others."""
         if unknown != "width":
             return super().solve_for(unknown)
@@ -202,15 +200,15 @@ class OneStepFlips(Sweep, id="wang2022/3.1"):
         opens = f"C3 = C4 = 1; d^2.4 ≤ exp(d^0.24) holds from d = {first_open_dim():.4g} on (and at d = 1)"
         if math.log(least) > room:
             why = f"there is none: d^2.4 = {least:.6g} > exp(d^0.24) = {math.exp(room):.6g}"
-            return Solution(self.id, unknown, math.nan, math.nan, given, f"{why}; {opens}")
+            return ParameterRange(self.id, unknown, math.nan, math.nan, given, f"{why}; {opens}")
         most = math.exp(room) if room < 700 else math.inf
-        return Solution(self.id, unknown, math.ceil(least), most, given, f"d^2.4 ≤ m ≤ exp(d^0.24); {opens}")
+        return ParameterRange(self.id, unknown, math.ceil(least), most, given, f"d^2.4 ≤ m ≤ exp(d^0.24); {opens}")
 
 
 def hardest_step(instance: Instance, radius: float) -> tuple[WorstStep, bool]:
     """The steps against the worst networks of the ball at the first example, and whether C2 fails for one of them."""
     one = replace(instance, data=replace(instance.data, X=instance.data.X[:1], y=instance.data.y[:1]))
-    worst = WorstCase(Ball(one, radius))
+    worst = WorstCase(WeightBall(one, radius))
     flip = one_step(worst.flip, one.data.X)
     shortest = one_step(worst.gradient, one.data.X).gradient
     largest = one_step(worst.output, one.data.X).output
@@ -238,7 +236,7 @@ class RobustRadii(Facts):
 
 
 @dataclass(frozen=True)
-class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
+class NoRobustLazyNetwork(LazySweep, id="wang2022/C3.2"):
     """For data on the unit sphere, R = Õ(1/√d): L_R(W) ≥ 0.9 for all W in the ball at once, w.p. ≥ 1-10γ.
 
     For each network on its own the radius at which 90 % of its examples flip, and the largest such radius that a search
@@ -261,7 +259,7 @@ class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
         for dim in self.dims:
             instances = [self.drawn(dim, self.radius, rng) for _ in range(self.networks)]
             typical.append(tuple(radius_90(each.two_layer, each) for each in instances))
-            worst.append(tuple(radius_90(hardest_for_all(Ball(each, self.radius)), each) for each in instances))
+            worst.append(tuple(radius_90(hardest_for_all(WeightBall(each, self.radius)), each) for each in instances))
             instance = instances[-1]
         assert instance is not None
         return replace(instance, facts=RobustRadii(self.dims, tuple(typical), tuple(worst)))
@@ -279,7 +277,7 @@ class NoRobustLazyNetwork(Sweep, id="wang2022/C3.2"):
         return tuple(fitted(f"{RADIUS_90}, {kind}", "d", -0.5, radii.dims, values) for kind, values in finite.items())
 
     def witness(self, instance: Instance) -> Witness:
-        networks = {"typical": instance.two_layer, "worst": hardest_for_all(Ball(instance, self.radius))}
+        networks = {"typical": instance.two_layer, "worst": hardest_for_all(WeightBall(instance, self.radius))}
         measures, limit = {}, self.constant / math.sqrt(instance.data.dim)
         for kind, network in networks.items():
             sizes = one_step(network, instance.data.X).size

@@ -10,11 +10,10 @@ import numpy as np
 import scipy
 from torch import Generator
 
-from brittle.settings import Sphere
+from brittle.data import Sphere
 from brittle.theorems.base import Theorem, chance
-from brittle.theorems.comparison import Comparison, Promise, at_least, at_most, promise_at_most
+from brittle.theorems.comparison import Comparison, Promise, Witness, at_least, at_most, promise_at_most
 from brittle.theorems.instance import Instance
-from brittle.theorems.witness import Witness
 
 EXACT = "exact probability"
 MOMENT = "largest E|z|^q over its bound, q ≤ the order"

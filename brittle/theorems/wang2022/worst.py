@@ -18,7 +18,7 @@ from torch import Tensor
 
 from brittle.attacks import first_flip
 from brittle.networks import TwoLayer
-from brittle.theorems.wang2022.ball import Ball
+from brittle.theorems.wang2022.ball import WeightBall
 
 ROUNDS = 30
 SHARES = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
@@ -29,7 +29,7 @@ GOLDEN = (math.sqrt(5) - 1) / 2
 Goal = Callable[[Tensor], tuple[float, Tensor]]  # of a gradient: the value, and its slope
 
 
-class Place(NamedTuple):
+class BallPoint(NamedTuple):
     """A network of the ball: `shift` is the common h of the neurons that stay on, `rows` are those that may choose."""
 
     shift: Tensor
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 class WorstCase:
     """The hardest networks of a `ball` at its example number `row`; each lies in the ball and remembers its start."""
 
-    ball: Ball
+    ball: WeightBall
     row: int = 0
 
     @cached_property
@@ -80,7 +80,7 @@ class WorstCase:
         """That of f at the start."""
         return -1.0 if float(self.ball.start.v @ self._inputs.relu()) < 0 else 1.0
 
-    def gradient_at(self, place: Place) -> Tensor:
+    def gradient_at(self, place: BallPoint) -> Tensor:
         """∇f(x) there."""
         return self._fixed + self._pull * place.shift + self._parts(place.rows).sum(0)
 
@@ -112,8 +112,8 @@ class WorstCase:
         return self._reach * float((self.ball.start.v.abs() * self._stays_on).sum())
 
     @cached_property
-    def _start(self) -> Place:
-        return Place(torch.zeros_like(self.x), self.ball.start.W[self._free])
+    def _start(self) -> BallPoint:
+        return BallPoint(torch.zeros_like(self.x), self.ball.start.W[self._free])
 
     def _aligned(self, g: Tensor) -> tuple[float, Tensor]:
         """ln cos(g, x); where f has the wrong sign, nothing but f counts."""
@@ -122,7 +122,7 @@ class WorstCase:
             return f - 1e6, self.sign * self.x
         return math.log(f) - math.log(square) / 2, self.sign * self.x / f - g / square
 
-    def _answer(self, D: Tensor) -> Place:
+    def _answer(self, D: Tensor) -> BallPoint:
         """The best place for Σ_{on} v_s D·w_s.
 
         A free neuron is on or off, whichever is better: on at w(0) + VE, E = ±D/‖D‖, or, where that lies beyond the
@@ -140,9 +140,9 @@ class WorstCase:
         kinked = W + needed[:, None] * x + room[:, None] * across
         on = torch.where((z + V * along > 0)[:, None], W + V * E, kinked)
         off = W - (z + KINK * V).clamp(min=0)[:, None] * x
-        return Place(D, torch.where(((E * on).sum(1) > 0)[:, None], on, off))
+        return BallPoint(D, torch.where(((E * on).sum(1) > 0)[:, None], on, off))
 
-    def _ascend(self, goal: Goal, starts: Sequence[Tensor]) -> Place:
+    def _ascend(self, goal: Goal, starts: Sequence[Tensor]) -> BallPoint:
         """From the start through the answers to `starts`, then along the goal's slope while some share is better."""
         order = torch.rand(int(self._free.sum()), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
         place = self._start
@@ -153,7 +153,7 @@ class WorstCase:
             place = self._mixed(goal, place, self._answer(goal(self.gradient_at(place))[1]), order)
         return place
 
-    def _mixed(self, goal: Goal, place: Place, answer: Place, order: Tensor) -> Place:
+    def _mixed(self, goal: Goal, place: BallPoint, answer: BallPoint, order: Tensor) -> BallPoint:
         """The place with the best share of it moved to the answer; the place itself where none is better."""
         g, change = self.gradient_at(place), self._parts(answer.rows) - self._parts(place.rows)
         group = torch.bucketize(order, torch.tensor(SHARES, dtype=torch.float64))
@@ -163,13 +163,13 @@ class WorstCase:
         best = max(range(len(SHARES)), key=values.__getitem__)
         if not values[best] > goal(g)[0]:
             return place
-        return Place(place.shift + shifts[best], torch.where((group <= best)[:, None], answer.rows, place.rows))
+        return BallPoint(place.shift + shifts[best], torch.where((group <= best)[:, None], answer.rows, place.rows))
 
     def _parts(self, rows: Tensor) -> Tensor:
         """v_s w_s of the free neurons that are on, one row each."""
         return (self.ball.start.v[self._free] * (rows @ self.x > 0))[:, None] * rows
 
-    def _network(self, place: Place) -> TwoLayer:
+    def _network(self, place: BallPoint) -> TwoLayer:
         start = replace(self.ball.start, start=None)
         W = start.W + (self._reach * start.v.sign() * self._stays_on)[:, None] * place.shift
         W[self._free] = place.rows
@@ -182,7 +182,7 @@ def _short(g: Tensor) -> tuple[float, Tensor]:
     return -float(length), -g / length.clamp(min=1e-300)
 
 
-def hardest_for_all(ball: Ball, rounds: int = 8) -> TwoLayer:
+def hardest_for_all(ball: WeightBall, rounds: int = 8) -> TwoLayer:
     """One network of the ball whose gradients at all examples are as nearly parallel to them as ascent finds."""
     start, X = replace(ball.start, start=None), ball.instance.data.X
     y = start.logits(X).sign()
