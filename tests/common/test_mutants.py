@@ -15,7 +15,7 @@ from benchmarks.mutant_targets import GROUPS, Group
 file, tests = "brittle/geometry/vectors.py", "tests/geometry/test_rivals.py"
 GROUPS.clear()
 GROUPS["rivals"] = Group((file,), (tests,))
-sys.argv = ["mutants", "--sample", "3", "--only", "nearest_rivals"]
+sys.argv = ["mutants", "--sample", "3", "--only", "[rows"]
 mutants.main()
 source = (mutants.HOME / file).read_text()
 loop = mutant_runs.Job("loop", (tests,), (), mutant_runs.module_of(file), source + "\\nwhile True:\\n    pass\\n", 2)
