@@ -12,7 +12,7 @@ import torch
 
 import brittle as bt
 from brittle.auditing.treatment import as_good, best
-from brittle.cli.audit import embedded
+from brittle.cli.audit import make_default_subject
 from brittle.data import Data, Mnist
 from brittle.networks import Network
 
@@ -21,7 +21,7 @@ EXAMPLES, HELD_OUT, WIDTH, UNTIL = 1000, 500, 100, -4.0
 
 def demo() -> tuple[Network, Data]:
     """What `make demo` audits."""
-    return embedded(torch.Generator().manual_seed(0))
+    return make_default_subject(torch.Generator().manual_seed(0))
 
 
 def mnist() -> tuple[Network, Data]:

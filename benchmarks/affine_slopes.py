@@ -20,7 +20,7 @@ from torch import Tensor
 from benchmarks.certificates import random
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Exact, Example, RadiusInterval
-from brittle.certificates.dual import closed_form, first_iterate, refine
+from brittle.certificates.dual import first_iterate, refine, solve_closed_form
 from brittle.certificates.margins import LocalModel, TwoLayerMargins
 from brittle.certificates.saddle import SolvedSaddle
 from brittle.common.threads import one_thread
@@ -120,7 +120,7 @@ def measure(name: str, network: Network, data: Data, steps: int) -> None:
         enclosure = RadiusInterval(0.0, upper, found.flips[row], upper)
         margin = margins.over(next(margins.rivals(example.y)), example, upper)
         begun = time.process_time()
-        start = closed_form(margin.model, first_iterate(margin.model, margin.start(enclosure)))
+        start = solve_closed_form(margin.model, first_iterate(margin.model, margin.start(enclosure)))
         root = refine(start, margin.ball(enclosure) * (1 - GAP))
         refined = time.process_time() - begun
         begun = time.process_time()

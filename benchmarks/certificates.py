@@ -26,7 +26,7 @@ from brittle.certificates import (
     RadiusBounds,
     RadiusInterval,
 )
-from brittle.certificates.dual import closed_form, first_iterate, refine
+from brittle.certificates.dual import first_iterate, refine, solve_closed_form
 from brittle.certificates.dual_bound import initial_kinds
 from brittle.certificates.layers import spectral_norm
 from brittle.certificates.margins import LocalModel, TwoLayerMargins
@@ -234,7 +234,7 @@ def rounding_loss() -> None:
         for row, (x, y) in enumerate(zip(data.X, data.y, strict=True)):
             (rival,) = margins.rivals(y)
             model = margins.over(rival, Example(network, row, x, y, 0.0), ball=2.0).model
-            solved = refine(closed_form(model, first_iterate(model, np.zeros_like(model.q))), model.ball)
+            solved = refine(solve_closed_form(model, first_iterate(model, np.zeros_like(model.q))), model.ball)
             plain = np.sqrt(2 * max(solved.value, 1e-300)) / model.stretch
             losses += [1 - solved.proven_radius / plain] if plain < model.ball else []
         print(f"width {width:5d}, d={dim:4d}: {np.median(losses):9.1e}{max(losses):9.1e} on {len(losses)} examples")

@@ -18,7 +18,7 @@ import torch
 from brittle.attacks import PGD, MinimumNorm
 from brittle.certificates import Exact, Example, LinearRelaxation, LowerBound, RadiusInterval
 from brittle.certificates.deep_dual import DeepDual
-from brittle.certificates.deep_exact.branch_and_bound import RivalNode, plant
+from brittle.certificates.deep_exact.branch_and_bound import RivalNode, make_tree
 from brittle.certificates.deep_exact.judge import examine
 from brittle.certificates.layers import Layers
 from brittle.common.threads import one_thread
@@ -95,7 +95,7 @@ class Staged(Exact):
     ) -> RadiusInterval:
         begun = time.process_time()
         margins = layers.around(example.x, enclosure.ball, example.y)
-        tree = plant(margins, example, enclosure, self.gap, lambda: time.process_time() > begun + self.seconds)
+        tree = make_tree(margins, example, enclosure, self.gap, lambda: time.process_time() > begun + self.seconds)
         assert tree is not None
         nodes: list[RivalNode] = []
         if tree.rivals:
@@ -161,7 +161,7 @@ def rounding_loss() -> None:
         margins = Layers.of(network, "exact").around(x, ball, y)
         example = Example(network, 0, x, y, float(network.margins(x[None], y[None])))
         enclosure = RadiusInterval(0.0, np.inf, torch.zeros_like(x), ball)
-        tree = plant(margins, example, enclosure, GAP, lambda: False)
+        tree = make_tree(margins, example, enclosure, GAP, lambda: False)
         assert tree is not None
         losses = []
         for node in tree.first_nodes(enclosure)[0]:

@@ -15,7 +15,7 @@ from PIL import Image
 from torch import nn
 
 import brittle as bt
-from brittle.cli.audit import embedded
+from brittle.cli.audit import make_default_subject
 from brittle.data import Data, Mnist
 from brittle.report.words import Origin
 from tests.report.browser import chromium, page
@@ -29,7 +29,7 @@ CNN_BUDGET = 120  # remedies of a CNN need some: at 60 five of nine are not trie
 def demo() -> tuple[bt.auditing.Audit, str]:
     """What `make demo` audits."""
     rng = torch.Generator().manual_seed(0)
-    network, data = embedded(rng)
+    network, data = make_default_subject(rng)
     found = bt.audit(network, data, budget=60, examples=100, test=True, rng=rng)
     return found, "Audit of a network trained on the digits 3 and 8"
 

@@ -21,7 +21,7 @@ from benchmarks.deep_exact import CASES, network_of
 from benchmarks.forged import run
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Certificate, Dual, Exact
-from brittle.cli.audit import embedded
+from brittle.cli.audit import make_default_subject
 from brittle.common.threads import one_thread
 from brittle.data import Data, Mnist
 from brittle.data.sources import data_folder
@@ -39,7 +39,7 @@ class Case(NamedTuple):
 
 
 def _demo(count: int) -> tuple[Network, Data]:
-    network, data = embedded(torch.Generator().manual_seed(0))
+    network, data = make_default_subject(torch.Generator().manual_seed(0))
     return network, Data(data.test.X[:count], data.test.y[:count])
 
 

@@ -25,7 +25,15 @@ from brittle.common.errors import InputError
 from brittle.common.files import write_json
 from brittle.common.threads import one_thread
 from brittle.networks import Network, TwoLayer
-from brittle.truth import BoundScore, TruthProblem, attack_scores, attacked, bound_scores, bounded, problems_in
+from brittle.truth import (
+    BoundScore,
+    TruthProblem,
+    attack_scores,
+    bound_scores,
+    measure_attack,
+    measure_certificate,
+    problems_in,
+)
 
 ATTACKS: dict[str, Attack[AttackResult]] = {
     "brittle minimum-norm": MinimumNorm(),
@@ -77,7 +85,7 @@ def rank_attacks(problems: list[TruthProblem], word: str) -> dict[str, object]:
         if word not in name:
             continue
         try:
-            scores = attack_scores([attacked(attack, each) for each in problems])
+            scores = attack_scores([measure_attack(attack, each) for each in problems])
         except InputError as error:
             print(f"| {name} | {error} |")
             continue
@@ -94,7 +102,7 @@ def rank_bounds(problems: list[TruthProblem], word: str) -> dict[str, object]:
         fitting = [each for each in problems if applies(each)]
         if word not in name or not fitting:
             continue
-        measured = [bounded(certificate, each) for each in fitting]
+        measured = [measure_certificate(certificate, each) for each in fitting]
         scores = bound_scores(measured)
         found[name] = [each.to_json() for each in scores]
         print(row(name, scores[-1]), flush=True)

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, signed_gradients
+from brittle.attacks import PGD, Foolbox, GradientStep, MinimumNorm, Ray, Universal, sum_signed_gradients
 from brittle.certificates import Dual, Exact, LinearRelaxation, Lipschitz
 from brittle.data import (
     AlmostOrthogonal,
@@ -150,7 +150,7 @@ SETTINGS = [
 
 ATTACKS = [
     ("ray", Ray()),
-    ("universal", Universal(direction=signed_gradients)),
+    ("universal", Universal(direction=sum_signed_gradients)),
     ("gradient step", GradientStep()),
     ("pgd in a ball", PGD(budget=1.0, steps=10)),
     ("smallest ball of pgd", PGD(steps=10, rounds=5)),

@@ -71,7 +71,7 @@ def as_plug_ins(folder, capsys, data, net):
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("\n".join(lines).replace("mine:", "strangers_parts:"))
-    parts.offered.cache_clear()
+    parts.find_entry_points.cache_clear()
     try:
         assert main(["attack", net, "--data", data, "--attack", "towards-the-mean", "--share", "0.5"]) == 0
         capsys.readouterr()
@@ -86,4 +86,4 @@ def as_plug_ins(folder, capsys, data, net):
         assert [each["id"] for each in json.loads(listed.out)["theorems"]] == ["mine/1"]
         assert listed.err.count("\n") == 1
     finally:
-        parts.offered.cache_clear()
+        parts.find_entry_points.cache_clear()

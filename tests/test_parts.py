@@ -103,7 +103,7 @@ def test_what_the_command_line_knows_of_the_parts_is_what_they_are():
     """It is written down, so that a mistake is told of without importing them."""
     advice = "run python -m brittle.cli.described"
     assert json.loads(described.STORED.read_text()) == json.loads(json.dumps(described.content())), advice
-    assert described.stored_theorems() == json.loads(json.dumps(described.theorem_rows())), advice
+    assert described.load_theorem_descriptions() == json.loads(json.dumps(described.theorem_rows())), advice
     assert all(FAMILIES[room].base is base for room, base in BASES.items())
 
 
@@ -126,7 +126,7 @@ def test_a_new_part_is_on_the_command_line_by_being_in_the_folder():
 
     class Regimes(Family):
         parts = FAMILIES["training"].parts | by_name((Momentum,))
-        offered = described.offered(parts)
+        offered = described.describe_parts(parts)
 
     family = Regimes("regime", "training", "Trainer")
     assert family.words.endswith("lipschitz-margin, momentum")

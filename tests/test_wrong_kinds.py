@@ -111,7 +111,7 @@ OF_A_THING = {
     "run.network": lambda wrong: bt.attacks.MinimumNorm().run(wrong, DATA),
     "save_data": lambda wrong: bt.data.save_data(wrong, "never.npz"),
     "save_network": lambda wrong: bt.networks.save_network(wrong, "never.npz"),
-    "shortened.flips": lambda wrong: bt.attacks.shortened(NETWORK, DATA, wrong),
+    "shortened.flips": lambda wrong: bt.attacks.shorten_perturbations(NETWORK, DATA, wrong),
     "solve.data": lambda wrong: bt.kkt.solve(NETWORK, wrong),
     "solve.network": lambda wrong: bt.kkt.solve(wrong, DATA),
     "summary": lambda wrong: bt.data.summary(wrong),

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from benchmarks.fuzz.ordinary import draw
-from brittle.certificates.dual import closed_form, first_iterate
+from brittle.certificates.dual import first_iterate, solve_closed_form
 from brittle.certificates.dual_bound import initial_kinds, never_flips
 from brittle.certificates.margins import LocalModel, WeightSpan, localise
 from brittle.certificates.rounding import Array
 from brittle.certificates.saddle import SolvedSaddle
-from brittle.certificates.settled_signs import settled_signs, trim
+from brittle.certificates.settled_signs import find_settled_signs, trim
 from brittle.networks import TwoLayer
 from tests.certificates.reference import Margin, Proof, neurons
 
@@ -47,7 +47,7 @@ def confirm(seed: int) -> str:
         model = localise(WeightSpan.of(margin.W), *margin, ball=1.5)
         if never_flips(model, initial_kinds(model)):
             return "nothing to prove"
-        solved = closed_form(model, first_iterate(model, np.zeros(model.W.shape[1])))
+        solved = solve_closed_form(model, first_iterate(model, np.zeros(model.W.shape[1])))
         return _confirm(margin, model, solved)
 
 
@@ -57,7 +57,7 @@ def _confirm(margin: Margin, model: LocalModel, solved: SolvedSaddle) -> str:
     if radius == 0:
         return "zero"
     ball = min(model.ball, 1.2 * radius)  # nearer to the bound, more signs are settled
-    proof, signs = Proof.of(margin, model, point), settled_signs(model, point, ball)
+    proof, signs = Proof.of(margin, model, point), find_settled_signs(model, point, ball)
     if not proof.holds(radius):
         return "refuted"
     if not signs.any():
@@ -66,7 +66,7 @@ def _confirm(margin: Margin, model: LocalModel, solved: SolvedSaddle) -> str:
     if not all(proof.settles(neuron, sign, ball) for neuron, sign in settled.items()):
         return "refuted"
     smaller = trim(solved, ball)
-    again = closed_form(smaller.model, smaller.iterate)
+    again = solve_closed_form(smaller.model, smaller.iterate)
     model, point = again.model, again.dual_point
     holds = never_flips(model, point.kinds) or Proof.of(margin, model, point, settled).holds(again.proven_radius)
     return "confirmed with signs" if holds else "refuted"

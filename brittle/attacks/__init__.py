@@ -2,7 +2,7 @@
 
 from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt
 from brittle.attacks.flips import first_flip, flip_intervals, sooner_flip, step_past
-from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult, shortened
+from brittle.attacks.minimum_norm import MinimumNorm, MinimumNormResult, shorten_perturbations
 from brittle.attacks.peers import Foolbox, as_foolbox, from_foolbox
 from brittle.attacks.pgd import PGD, PGDResult
 from brittle.attacks.pieces import FlipIntervals
@@ -12,11 +12,11 @@ from brittle.attacks.universal import (
     DIRECTIONS,
     Universal,
     UniversalResult,
-    falling_gradients,
-    off_subspace_weights,
-    signed_examples,
-    signed_gradients,
-    signed_means,
+    sum_falling_gradients,
+    sum_off_subspace_weights,
+    sum_signed_examples,
+    sum_signed_gradients,
+    sum_signed_means,
     transfer,
 )
 from brittle.common.parts import by_name
@@ -44,18 +44,18 @@ __all__ = [
     "Universal",
     "UniversalResult",
     "as_foolbox",
-    "falling_gradients",
     "first_flip",
     "flip_intervals",
     "from_foolbox",
-    "off_subspace_weights",
     "pixels",
     "restriction_for",
-    "shortened",
-    "signed_examples",
-    "signed_gradients",
-    "signed_means",
+    "shorten_perturbations",
     "sooner_flip",
     "step_past",
+    "sum_falling_gradients",
+    "sum_off_subspace_weights",
+    "sum_signed_examples",
+    "sum_signed_gradients",
+    "sum_signed_means",
     "transfer",
 ]

@@ -11,12 +11,12 @@ from torch import Generator, Tensor
 
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_thread_unless_chosen
-from brittle.common.time_limit import limited
+from brittle.common.time_limit import limit_time
 from brittle.data import Data
 from brittle.geometry import unit_rows
 from brittle.networks import Layered, Network
@@ -166,7 +166,7 @@ class Attack(ABC, Generic[Outcome]):
         check_fields(self)
 
     @final
-    @kinds_checked
+    @check_kinds
     def run(
         self,
         network: Model,
@@ -196,7 +196,7 @@ class Attack(ABC, Generic[Outcome]):
 
         def found(part: AttackTarget) -> Outcome:
             attempt = self._proposed(part)
-            with limited(None):  # what was found so far is measured, however late it is
+            with limit_time(None):  # what was found so far is measured, however late it is
                 result = self._judged(part, attempt)
             return result if vectors else without_vectors(result)
 
@@ -209,7 +209,7 @@ class Attack(ABC, Generic[Outcome]):
             replace(target, data=data.training.take(index), watch=_share(target.watch, place, len(places)))
             for place, index in enumerate(places)
         )
-        return joined(map(found, parts), count)
+        return join_results(map(found, parts), count)
 
     @abstractmethod
     def propose(self, target: AttackTarget) -> Attempt:
@@ -272,7 +272,7 @@ VECTORS = ("perturbations", "direction", "raw")  # each takes as much room as th
 Found = TypeVar("Found", bound="AttackResult")
 
 
-def joined(parts: Iterable[Found], rows: int) -> Found:
+def join_results(parts: Iterable[Found], rows: int) -> Found:
     """The parts below each other, `rows` examples in all; each is copied to its place before the next is asked for."""
     whole: dict[str, Tensor] = {}
     filled, kind = 0, None

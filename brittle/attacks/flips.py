@@ -16,7 +16,7 @@ from brittle.attacks.pieces import (
     windows,
 )
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.networks import Network
 
 GRID = 256
@@ -24,12 +24,12 @@ BISECTIONS = 60
 NUMBERS_AT_ONCE = 2**22
 
 
-def scanned_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+def scan_for_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
     """The first sign change that the grid shows; a dip between two of its points goes unseen."""
-    return scanned_intervals(network, X, y, directions, limit).first()
+    return scan_for_intervals(network, X, y, directions, limit).first()
 
 
-def scanned_intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> FlipIntervals:
+def scan_for_intervals(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> FlipIntervals:
     grid = _grid(X, directions, limit)
     flipped = _flipped_on(grid, network, X, y, directions)
     turns = flipped[:, 1:] != flipped[:, :-1]
@@ -92,7 +92,7 @@ LOOKS = 4  # points of each ray that are tried, the limit the last of them
 STEPS = 40
 
 
-def bracketed_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
+def bracket_flips(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
     """Where the margin changes its sign before the first of a few points that is flipped; infinity where none is.
 
     The examples are classified rightly and the limits finite. It need not be the ray's first flip.
@@ -140,7 +140,7 @@ Within = Callable[[Network, Tensor, Tensor, Tensor, Tensor], Tensor]
 REACH = 1e-3  # of the flip's length and the example's: the longest step past a flip
 
 
-@kinds_checked
+@check_kinds
 def first_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf) -> Tensor:
     """inf {t ≥ 0: margin(x + t u) < 0} for every ray, infinity where there is none up to the limit: (n,).
 
@@ -168,11 +168,11 @@ def first_flip_of_right(network: Network, X: Tensor, y: Tensor, directions: Tens
     possible = ((directions != 0).any(1) & (limits > 0)).nonzero()[:, 0]
     for rows in _chunks(network, possible):
         rays = X[rows], y[rows], directions[rows], limits[rows]
-        flips[rows] = _first(network, *rays) if is_piecewise_linear(network) else scanned_flips(network, *rays)
+        flips[rows] = _first(network, *rays) if is_piecewise_linear(network) else scan_for_flips(network, *rays)
     return flips
 
 
-@kinds_checked
+@check_kinds
 def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limits: Tensor) -> Tensor:
     """`first_flip_of_right`, or where rays have many pieces a flip that a few points show, perhaps a later one.
 
@@ -189,7 +189,7 @@ def sooner_flip(network: Network, X: Tensor, y: Tensor, directions: Tensor, limi
     return _first(network, X, y, directions, limits, _seen_within)
 
 
-@kinds_checked
+@check_kinds
 def flip_intervals(
     network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: float | Tensor = torch.inf
 ) -> FlipIntervals:
@@ -209,13 +209,13 @@ def flip_intervals(
     parts = [(empty.long(), empty, empty)]
     for rows in _chunks(network, torch.arange(len(X))):
         rays = X[rows], y[rows], directions[rows], limits[rows]
-        found = _intervals(network, *rays) if is_piecewise_linear(network) else scanned_intervals(network, *rays)
+        found = _intervals(network, *rays) if is_piecewise_linear(network) else scan_for_intervals(network, *rays)
         parts.append((rows[found.ray], found.start, found.stop))
     ray, start, stop = (torch.cat(each) for each in zip(*parts, strict=True))
     return FlipIntervals(len(X), ray, start, stop)
 
 
-@kinds_checked
+@check_kinds
 def step_past(network: Network, X: Tensor, y: Tensor, directions: Tensor, flips: Tensor, limit: Tensor) -> Tensor:
     """The first of a few sizes just above `flips` at which the margin is measured below zero; infinity where none is.
 
@@ -291,7 +291,7 @@ def _first(
 def _seen_within(network: Network, X: Tensor, y: Tensor, directions: Tensor, limit: Tensor) -> Tensor:
     """Endless rays are cut into their pieces all the same."""
     flips, near, far = torch.full_like(limit, torch.inf), limit.isfinite(), limit.isinf()
-    flips[near] = bracketed_flips(network, X[near], y[near], directions[near], limit[near])
+    flips[near] = bracket_flips(network, X[near], y[near], directions[near], limit[near])
     flips[far] = first_flip_of_right(network, X[far], y[far], directions[far], limit[far])
     return flips
 

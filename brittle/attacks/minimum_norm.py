@@ -17,10 +17,10 @@ from brittle.attacks.pieces import EPSILON, has_many_pieces, rays_at_once, windo
 from brittle.attacks.projection import DEPTH, Fold, region_bounds
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require, require_count, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import option
 from brittle.common.progress import Progress, silent
-from brittle.common.time_limit import TimeLimitReached, limited
+from brittle.common.time_limit import TimeLimitReached, limit_time
 from brittle.data import Data
 from brittle.geometry import unit_rows
 from brittle.networks import Layered, Network, TwoLayer
@@ -77,7 +77,7 @@ class MinimumNormSearch:
         margins = self.target.margins[rows, None]
         low, high = self.target.bounds
         for excess in (1.01, 2.0, 1e9):
-            goals = projected_in_box(gradients, -excess * margins, low - X, high - X)
+            goals = project_in_box(gradients, -excess * margins, low - X, high - X)
             self._try(rows, unit_rows(goals), self.norms[rows])
 
     def walk(self) -> None:
@@ -261,7 +261,7 @@ class MinimumNormSearch:
         if self.target.bounds is not None and self.subspace.free:
             low, high = self.target.bounds
             depth = DEPTH * self.target.margins[rows].abs() + 16 * CLEAR * network.rounding(X + delta)
-            goal = projected_in_box(gradients, along - depth[:, None], low - X, high - X)
+            goal = project_in_box(gradients, along - depth[:, None], low - X, high - X)
         else:
             goal = gradients * along / gradients.square().sum(1, keepdim=True).clamp(min=1e-300)
         return torch.where(along < 0, goal, delta)
@@ -277,7 +277,7 @@ class MinimumNormSearch:
         self.norms[rows[better]], self.rays[rows[better]] = flips[better], rays[better]
 
 
-def projected_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
+def project_in_box(g: Tensor, along: Tensor, low: Tensor, high: Tensor) -> Tensor:
     """The shortest δ of the box with g·δ ≤ along < 0: clip(-λ g) for the smallest λ that reaches it, or the corner.
 
     Coordinate j stops at its wall when λ = wall_j/|g_j|; between two stops g·clip(-λ g) is linear in λ.
@@ -351,14 +351,14 @@ class MinimumNorm(Attack[MinimumNormResult]):
     )
 
     def propose(self, target: AttackTarget) -> Attempt:
-        with limited(None):
+        with limit_time(None):
             search = MinimumNormSearch(target, self.subspace, self.limit)
         bound = torch.zeros_like(search.norms)
         with suppress(TimeLimitReached):
             bound = self._searched(search, target)
         norms = search.norms
         stationary = norms.isfinite() & (norms - bound <= EQUAL * norms)
-        with limited(None):
+        with limit_time(None):
             perturbations, direction = search.perturbations()
         return Attempt(perturbations, direction, {"bound": bound, "stationary": stationary})
 
@@ -408,8 +408,10 @@ class MinimumNorm(Attack[MinimumNormResult]):
             yield noise * (sizes / noise.norm(dim=1))[:, None]
 
 
-@kinds_checked
-def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20) -> Tensor:
+@check_kinds
+def shorten_perturbations(
+    network: Network, data: Data, flips: Tensor, bounds: Bounds | None = None, rounds: int = 20
+) -> Tensor:
     """Flips (n, dim) of a float64 network's examples finished as `MinimumNorm` finishes its own: none gets longer.
 
     Examples:
@@ -417,7 +419,7 @@ def shortened(network: Network, data: Data, flips: Tensor, bounds: Bounds | None
         >>> data = bt.data.Orthogonal(4).sample(4)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
         >>> far = bt.attacks.GradientStep().run(network, data).perturbations
-        >>> bool((bt.attacks.shortened(network, data, far).norm(dim=1) < far.norm(dim=1)).all())
+        >>> bool((bt.attacks.shorten_perturbations(network, data, far).norm(dim=1) < far.norm(dim=1)).all())
         True
     """
     wanted, given = tuple(data.X.shape), tuple(flips.shape)

@@ -115,7 +115,7 @@ class PGD(Attack[PGDResult]):
         def back(delta: Tensor) -> Tensor:
             return self._back(target, rows, delta, budgets)
 
-        for delta in projected_descent(target.network, X, y, self.steps, stride, back):
+        for delta in iterate_pgd(target.network, X, y, self.steps, stride, back):
             margins = target.network.margins(X + delta, y).double()
             better = margins < least
             best, least = torch.where(better[:, None], delta, best), torch.where(better, margins, least)
@@ -131,7 +131,7 @@ class PGD(Attack[PGDResult]):
         return delta * target.limits(delta, 1.0, rows)[:, None]
 
 
-def projected_descent(
+def iterate_pgd(
     network: Network,
     X: Tensor,
     y: Tensor,

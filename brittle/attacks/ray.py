@@ -10,7 +10,7 @@ from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt
 from brittle.attacks.flips import first_flip_of_right, step_past
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
 from brittle.common.errors import require
-from brittle.common.parts import unasked
+from brittle.common.parts import not_an_option
 from brittle.geometry import unit_rows
 
 
@@ -33,7 +33,8 @@ class Ray(Attack[AttackResult]):
     name: ClassVar = "ray"
 
     direction: Tensor | None = field(
-        default=None, metadata=unasked("Where the rays go.", "a tensor of your own; the command line follows gradients")
+        default=None,
+        metadata=not_an_option("Where the rays go.", "a tensor of your own; the command line follows gradients"),
     )
     subspace: Restriction = field(default=FREE, metadata=SUBSPACE)
     limit: float = field(default=torch.inf, metadata=LIMIT)

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked, require_kind
-from brittle.common.parts import option, unasked
+from brittle.common.kinds import check_kinds, require_kind
+from brittle.common.parts import not_an_option, option
 from brittle.data import Data
 from brittle.geometry import rank_of
 
@@ -56,7 +56,7 @@ class Restriction:
 
 
 FREE = Restriction()
-SUBSPACE = unasked("Where perturbations may lie.", "--subspace and --basis, with the data at hand")
+SUBSPACE = not_an_option("Where perturbations may lie.", "--subspace and --basis, with the data at hand")
 
 
 def _check_limit(name: str, value: float) -> None:
@@ -67,7 +67,7 @@ def _check_limit(name: str, value: float) -> None:
 LIMIT = option("No perturbation longer than this.", check=_check_limit)
 
 
-@kinds_checked
+@check_kinds
 def pixels(mask: Tensor) -> Restriction:
     """Perturbations in the marked features only.
 
@@ -82,7 +82,7 @@ def pixels(mask: Tensor) -> Restriction:
     return Restriction(torch.eye(len(marked), dtype=torch.float64)[:, marked])
 
 
-@kinds_checked
+@check_kinds
 def restriction_for(data: Data, side: str) -> Restriction:
     """`on` or `off` the subspace that the data are known to lie on, or `free`.
 

@@ -9,7 +9,7 @@ from torch import nn
 from brittle.common.errors import InputError, require
 from brittle.data import Data, DataInfo, as_data
 from brittle.data.arrays import Examples, Labels
-from brittle.data.collected import paired
+from brittle.data.collected import split_pairs
 from brittle.networks import Network, as_network, recognise
 from brittle.networks.estimators import Estimator, labels_of
 
@@ -44,7 +44,7 @@ def _numbered(known: tuple[Any, ...], network: Network, X: Holder, y: Labels | s
     """Labels as the classifier calls them, by their places in its own list."""
     names = tuple(map(str, known))
     if not isinstance(X, Data):
-        X, y = paired(X, y)
+        X, y = split_pairs(X, y)
         return Data(X, _places(known, network, y), truth=DataInfo(names=names))
     held = {"y": X.y} if X.y_test is None else {"y": X.y, "y_test": X.y_test}
     labels = {name: _places(known, network, _spoken(X, each)) for name, each in held.items()}

@@ -11,8 +11,8 @@ from brittle.attacks.base import Attack, AttackResult, AttackTarget, Attempt
 from brittle.attacks.flips import flip_intervals
 from brittle.attacks.pieces import EPSILON, FlipIntervals
 from brittle.attacks.restriction import FREE, LIMIT, SUBSPACE, Restriction
-from brittle.common.errors import require, required
-from brittle.common.kinds import kinds_checked
+from brittle.common.errors import require, require_value
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import option
 from brittle.data import Data
 from brittle.geometry import unit_rows
@@ -21,22 +21,22 @@ from brittle.networks import Network, as_two_layer
 Direction = Callable[[Network, Data], Tensor]
 
 
-@kinds_checked
-def signed_examples(network: Network, data: Data) -> Tensor:
+@check_kinds
+def sum_signed_examples(network: Network, data: Data) -> Tensor:
     """vardi2022: Σ_i y_i x_i over the margin set.
 
     Examples:
         >>> import brittle as bt
         >>> data = bt.data.Orthogonal(4).sample(4)
-        >>> bt.attacks.signed_examples(bt.networks.orthogonal_kkt(data.X, data.y).network, data).tolist()
+        >>> bt.attacks.sum_signed_examples(bt.networks.orthogonal_kkt(data.X, data.y).network, data).tolist()
         [2.0, 2.0, -2.0, -2.0]
     """
     data.require_binary()
     return data.y @ data.X
 
 
-@kinds_checked
-def signed_means(network: Network, data: Data) -> Tensor:
+@check_kinds
+def sum_signed_means(network: Network, data: Data) -> Tensor:
     """frei2023: Σ_q y^(q) μ^(q) over the clusters.
 
     Examples:
@@ -44,17 +44,17 @@ def signed_means(network: Network, data: Data) -> Tensor:
         >>> import brittle as bt
         >>> data = bt.data.Clusters(dim=9, clusters=3).sample(6, torch.Generator().manual_seed(0))
         >>> network = bt.networks.clustered(data.truth.means, data.truth.mean_labels).network
-        >>> bt.attacks.signed_means(network, data).shape
+        >>> bt.attacks.sum_signed_means(network, data).shape
         torch.Size([9])
     """
     truth = data.truth
     known = (truth.means, truth.mean_labels)
-    means, labels = (required(each, "signed means need data with known cluster means") for each in known)
+    means, labels = (require_value(each, "signed means need data with known cluster means") for each in known)
     return labels.to(means) @ means
 
 
-@kinds_checked
-def off_subspace_weights(network: Network, data: Data) -> Tensor:
+@check_kinds
+def sum_off_subspace_weights(network: Network, data: Data) -> Tensor:
     """melamed2023 5.1: Σ_j sign(v_j) Π w_j, Π the projection off the data's subspace.
 
     Examples:
@@ -62,7 +62,7 @@ def off_subspace_weights(network: Network, data: Data) -> Tensor:
         >>> import brittle as bt
         >>> data = bt.data.Line7().sample()
         >>> start = bt.networks.Kaiming().draw(2, width=30, rng=torch.Generator().manual_seed(0))
-        >>> z = bt.attacks.off_subspace_weights(start, data)
+        >>> z = bt.attacks.sum_off_subspace_weights(start, data)
         >>> abs(float(z.double() @ data.X[0])) < 1e-9
         True
     """
@@ -71,18 +71,18 @@ def off_subspace_weights(network: Network, data: Data) -> Tensor:
     weights = network.v.sign() @ network.W
     if complement is not None:
         return complement @ (complement.T @ weights)
-    basis = required(basis, "off-subspace weights need data with a known subspace")
+    basis = require_value(basis, "off-subspace weights need data with a known subspace")
     return weights - basis @ (basis.T @ weights)
 
 
-@kinds_checked
-def signed_gradients(network: Network, data: Data) -> Tensor:
+@check_kinds
+def sum_signed_gradients(network: Network, data: Data) -> Tensor:
     """Σ_i y_i ∇(y_i N)(x_i)/‖·‖, the mean direction in which N rises.
 
     Examples:
         >>> import brittle as bt
         >>> data = bt.data.Orthogonal(4).sample(4)
-        >>> bt.attacks.signed_gradients(bt.networks.orthogonal_kkt(data.X, data.y).network, data).shape
+        >>> bt.attacks.sum_signed_gradients(bt.networks.orthogonal_kkt(data.X, data.y).network, data).shape
         torch.Size([4])
     """
     data.require_binary()
@@ -90,8 +90,8 @@ def signed_gradients(network: Network, data: Data) -> Tensor:
     return data.y @ unit_rows(gradients)
 
 
-@kinds_checked
-def falling_gradients(network: Network, data: Data) -> Tensor:
+@check_kinds
+def sum_falling_gradients(network: Network, data: Data) -> Tensor:
     """-Σ_i ∇margin(x_i)/‖·‖: for unsigned perturbations x + c·z/‖z‖, of any number of classes.
 
     Examples:
@@ -100,7 +100,7 @@ def falling_gradients(network: Network, data: Data) -> Tensor:
         >>> module = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
         >>> network = bt.networks.as_network(module)
         >>> data = bt.data.Data(torch.eye(4), [0, 1, 2, 0])
-        >>> bt.attacks.falling_gradients(network, data).shape
+        >>> bt.attacks.sum_falling_gradients(network, data).shape
         torch.Size([4])
     """
     gradients = network.margin_gradients(data.X, data.y)
@@ -108,11 +108,11 @@ def falling_gradients(network: Network, data: Data) -> Tensor:
 
 
 DIRECTIONS: dict[str, Direction] = {
-    "examples": signed_examples,
-    "means": signed_means,
-    "weights": off_subspace_weights,
-    "gradients": signed_gradients,
-    "falling": falling_gradients,
+    "examples": sum_signed_examples,
+    "means": sum_signed_means,
+    "weights": sum_off_subspace_weights,
+    "gradients": sum_signed_gradients,
+    "falling": sum_falling_gradients,
 }
 
 
@@ -167,7 +167,7 @@ class Universal(Attack[UniversalResult]):
     result: ClassVar[type[AttackResult]] = UniversalResult
 
     direction: Direction | Tensor = field(
-        default=signed_examples, metadata=option("What it is made of; examples unless given.", words=DIRECTIONS)
+        default=sum_signed_examples, metadata=option("What it is made of; examples unless given.", words=DIRECTIONS)
     )
     margin_slack: float | None = field(
         default=None, metadata=option("Only examples with margins up to 1 + this times the smallest.")
@@ -234,7 +234,7 @@ def _all_beyond(network: Network, X: Tensor, y: Tensor, rays: Tensor, start: flo
     return size
 
 
-@kinds_checked
+@check_kinds
 def transfer(
     direction: Tensor, networks: Sequence[Network | nn.Module], data: Data, margin_slack: float | None = None
 ) -> tuple[UniversalResult, ...]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from brittle.auditing.pieces import Crew, Outcome, Piece, alone
-from brittle.common.errors import InputError, require_positive, required
+from brittle.auditing.pieces import Crew, Outcome, Piece, run_serially
+from brittle.common.errors import InputError, require_positive, require_value
 from brittle.common.time_limit import TimeLimit, TimeLimitReached, time_is_up
 from brittle.training import Steps
 from brittle.training.stops import RunLimit, RunStatus
@@ -55,7 +55,7 @@ class WorkBudget:
     limit: TimeLimit | None = None
     spent: float = 0.0
     whole: "WorkBudget | None" = field(default=None, repr=False)
-    crew: Crew = field(default=alone, repr=False)
+    crew: Crew = field(default=run_serially, repr=False)
 
     def __post_init__(self) -> None:
         require_positive("budget", self.seconds)
@@ -75,7 +75,7 @@ class WorkBudget:
     @property
     def until(self) -> TimeLimit:
         """The hard stop."""
-        return required(self.limit, "a budget has a limit once it is made")
+        return require_value(self.limit, "a budget has a limit once it is made")
 
     @property
     def longest(self) -> float:

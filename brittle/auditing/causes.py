@@ -11,7 +11,7 @@ from brittle.common.errors import InputError
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.geometry import Basis, nearest_rivals
-from brittle.networks import Layered, Network, layered_or_none
+from brittle.networks import Layered, Network, get_layered
 
 NEIGHBOURS, AGREEING = 5, 4
 
@@ -133,7 +133,7 @@ class WeaknessShares(Result):
 def explain(network: Network, data: Data, basis: Tensor | None, perturbations: Tensor | None) -> WeaknessShares:
     """`basis` (columns, r) orthonormal and `perturbations` the smallest ones; None where they are not known."""
     gradients = network.margin_gradients(data.X, data.y).double()
-    layered = layered_or_none(network)
+    layered = get_layered(network)
     inside = basis is not None and basis.shape[1] < data.columns
     initial = _untouched(layered, data, basis) if layered and basis is not None and inside else (None, None)
     return WeaknessShares(

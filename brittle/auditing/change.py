@@ -79,11 +79,11 @@ class Change(Result):
         return {**super().content(), "sentence": self.sentence}
 
 
-def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
+def compare_audits(before: Mapping[str, Any], after: Mapping[str, Any]) -> Change:
     """From what two audits wrote as JSON; examples are compared where both audited the same ones.
 
-    >>> from brittle.auditing import changed
-    >>> changed({}, {})
+    >>> from brittle.auditing import compare_audits
+    >>> compare_audits({}, {})
     Traceback (most recent call last):
     brittle.common.errors.InputError: this is not the JSON of an audit; `brittle audit --json FILE` writes it
     """

@@ -13,9 +13,9 @@ from torch import Generator, Tensor
 
 from brittle.auditing.budget import WorkBudget, afford
 from brittle.auditing.costs import RATE, gradient_work, spectrum
-from brittle.auditing.geometry import CLUSTER_DIRECTIONS, MOST_CLUSTERS, grouped
+from brittle.auditing.geometry import CLUSTER_DIRECTIONS, MOST_CLUSTERS, cluster_examples
 from brittle.auditing.remedy import Remedy, RemedyContext
-from brittle.auditing.trained_on import EVALUATIONS, divided_start, fitted
+from brittle.auditing.trained_on import EVALUATIONS, make_divided_start, require_fitted
 from brittle.common.errors import require, require_positive
 from brittle.common.parts import option
 from brittle.data import Data
@@ -44,12 +44,12 @@ class ClusterLabels(Remedy):
         afford(work <= budget.left, f"looking for clusters takes {work:.2g} s of work: more than the budget affords")
         budget.charge(work)
         fine, members = clusters_of(data)
-        start = with_outputs(divided_start(network, self.factor, rng), sum(map(len, members)), rng)
+        start = with_outputs(make_divided_start(network, self.factor, rng), sum(map(len, members)), rng)
         work = gradient_work(start, data)
         until = (LogLoss(patient.log_loss), *budget.stops(EVALUATIONS * work))
         training = Flow(until=until, loss=Logistic()).train(start, Data(data.X, fine))
         budget.charge(training.gradient_evaluations * work)
-        return best_of(as_layered(fitted(patient, training), self.name), members, one_logit=data.binary)
+        return best_of(as_layered(require_fitted(patient, training), self.name), members, one_logit=data.binary)
 
 
 def clusters_of(data: Data) -> tuple[Tensor, list[list[int]]]:
@@ -75,7 +75,7 @@ def _found(data: Data, classes: Tensor) -> Tensor:
         some = rows[:: -(-len(rows) // MOST)]
         X, middle = data.X[some], data.X[some].mean(0)
         V = torch.linalg.svd(X - middle, full_matrices=False).Vh[:CLUSTER_DIRECTIONS].T
-        groups, _ = grouped((X - middle) @ V)
+        groups, _ = cluster_examples((X - middle) @ V)
         means = torch.stack([X[groups == group].mean(0) for group in range(int(groups.max()) + 1)])
         inner[rows] = torch.cdist(data.X[rows] @ V, means @ V).argmin(1)
     return inner

@@ -17,7 +17,7 @@ import torch
 
 from brittle.auditing.geometry import MOST_PAIRED
 from brittle.common.errors import InputError, require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.networks import Convolution, Layered, Network, TwoLayer
@@ -124,12 +124,12 @@ def at_speed(factor: float) -> Iterator[None]:
 def chosen_speed(network: Network, data: Data, wanted: float | None) -> float:
     """The factor that is `wanted`, or that the environment names, or that is measured on this network."""
     if wanted is not None:
-        return known_speed("speed", wanted)
+        return get_known_speed("speed", wanted)
     named = os.environ.get(VARIABLE)
     if named is None:
-        return measured_speed(network, data)
+        return measure_speed(network, data)
     try:
-        return known_speed(VARIABLE, float(named))
+        return get_known_speed(VARIABLE, float(named))
     except ValueError:
         raise InputError(f"{VARIABLE} is {named!r}; it must be {_WORDS}") from None
 
@@ -137,12 +137,12 @@ def chosen_speed(network: Network, data: Data, wanted: float | None) -> float:
 _WORDS = f"a power of two from 1 to {SPEEDS[-1]:g}"
 
 
-def known_speed(name: str, value: float) -> float:
+def get_known_speed(name: str, value: float) -> float:
     require(not isinstance(value, bool) and value in SPEEDS, f"{name} is {value!r}; it must be {_WORDS}")
     return float(value)
 
 
-def measured_speed(network: Network, data: Data, clock: Callable[[], float] = time.process_time) -> float:
+def measure_speed(network: Network, data: Data, clock: Callable[[], float] = time.process_time) -> float:
     """The factor for this network on this machine: a few timed gradients of some examples."""
     cost, rows = Costs.of(network), 1
     while True:
@@ -173,7 +173,7 @@ def rows_at_once(network: Network) -> int:
     return 1 << int(math.log2(min(max(rows, 1.0), 1024.0)))
 
 
-@kinds_checked
+@check_kinds
 def gradient_work(network: Network, data: Data) -> float:
     """What one gradient of the loss on all examples costs, in the unit of a budget.
 
@@ -237,7 +237,7 @@ class AuditPlan(Result):
     Examples:
         >>> import brittle as bt
         >>> data = bt.data.Orthogonal(6).sample(6)
-        >>> plan = bt.auditing.planned(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=10)
+        >>> plan = bt.auditing.plan_audit(bt.networks.orthogonal_kkt(data.X, data.y).network, data, budget=10)
         >>> plan.examples, plan.theorems
         (6, True)
     """

@@ -10,7 +10,7 @@ from brittle.attacks import FREE
 from brittle.auditing.budget import WorkBudget
 from brittle.auditing.costs import Costs
 from brittle.auditing.pieces import median, tenth
-from brittle.auditing.remedy import RemedyOutput, judged_accuracy
+from brittle.auditing.remedy import RemedyOutput, measure_accuracy
 from brittle.auditing.vulnerability import smallest
 from brittle.common.result import Result
 from brittle.common.time_limit import TimeLimitReached
@@ -86,7 +86,7 @@ def curve(
             norms = _norms(place.network, some, rng, budget)
             if norms is None:
                 return None
-            points.append(CurvePoint("way", place.kappa, *_point(norms, judged_accuracy(place.network, data))))
+            points.append(CurvePoint("way", place.kappa, *_point(norms, measure_accuracy(place.network, data))))
     except TimeLimitReached:
         return None
     return TradeoffCurve(count, kept[0].kappa, (*points, CurvePoint("after", kept[0].kappa, *after)))

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from brittle.auditing.budget import WorkBudget
 from brittle.auditing.causes import Evidence, WeaknessShares
-from brittle.auditing.change import Change, changed
+from brittle.auditing.change import Change, compare_audits
 from brittle.auditing.costs import AuditPlan
 from brittle.auditing.geometry import Geometry, NearestNeighbourLimit
-from brittle.auditing.pieces import audited
+from brittle.auditing.pieces import select_audited_data
 from brittle.auditing.regime import KKT_RESIDUAL, LAZY_MOVE, TrainingRegime
 from brittle.auditing.treatment import RemedyResult
 from brittle.auditing.verdict import AS_GOOD, COSTLY, DOUBTS, WEAK_MARGIN, causes, complete, off_subspace_cost
@@ -247,12 +247,12 @@ class Audit(Result):
 
     def change(self, since: "Audit") -> Change:
         """What is different from another audit, such as that of an earlier network on the same data."""
-        return changed(since.to_json(), self.to_json())
+        return compare_audits(since.to_json(), self.to_json())
 
     def by_example(self) -> dict[str, Any]:
         """Of every audited example: its place in the data, its label, its radii by method, None where not reached."""
         weak, rows = self.vulnerability, self.vulnerability.examples
-        y = audited(self.data, weak.held_out).y[rows].tolist()
+        y = select_audited_data(self.data, weak.held_out).y[rows].tolist()
         columns: dict[str, Any] = {"example": rows.tolist(), "label": [self.class_name(label) for label in y]}
         for name in ("free", "on", "off", "gradient_step"):
             radii = getattr(weak, name)

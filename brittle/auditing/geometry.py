@@ -171,11 +171,11 @@ def _largest_products(X: Tensor, dim: int) -> tuple[float, float]:
 
 def _clusters(X: Tensor) -> tuple[int, float]:
     """The number of groups with the best silhouette, and that silhouette; 1 where none reaches 0.5."""
-    groups, silhouette = grouped(X)
+    groups, silhouette = cluster_examples(X)
     return int(groups.max()) + 1, silhouette
 
 
-def grouped(X: Tensor) -> tuple[Tensor, float]:
+def cluster_examples(X: Tensor) -> tuple[Tensor, float]:
     """The groups (n,) with the best silhouette, numbered from 0, and that silhouette; one where none reaches 0.5."""
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score

@@ -17,7 +17,7 @@ from brittle.networks import Network
 LEVEL = 0.95  # of the intervals
 
 
-def drawn(y: Tensor, count: int, rng: Generator) -> Tensor:
+def draw_rows(y: Tensor, count: int, rng: Generator) -> Tensor:
     """Rows of `count` random examples, of every label its share to within one; fewer are the first ones of more."""
     order = torch.randperm(len(y), generator=rng)
     turns = torch.empty(len(y), dtype=torch.float64)
@@ -27,7 +27,7 @@ def drawn(y: Tensor, count: int, rng: Generator) -> Tensor:
     return order[turns.argsort(stable=True)[:count]]
 
 
-def audited(data: Data, held_out: bool) -> Data:
+def select_audited_data(data: Data, held_out: bool) -> Data:
     """The examples that an audit draws from: those that were trained on, or the held-out ones."""
     return data.test if held_out else data
 
@@ -106,7 +106,7 @@ class KnownFlips(Attack[AttackResult]):
         return Attempt(self.perturbations, self.perturbations)
 
 
-def alone(pieces: Sequence[Piece]) -> Iterator[Outcome]:
+def run_serially(pieces: Sequence[Piece]) -> Iterator[Outcome]:
     """One after another, here."""
     return (piece() for piece in pieces)
 

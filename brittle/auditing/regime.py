@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import torch
 
-from brittle.common.errors import require, required
+from brittle.common.errors import require, require_value
 from brittle.common.result import Result
 from brittle.kkt import KKTResidual, gap, residual
 from brittle.kkt.any_width.gap import at_least
-from brittle.networks import Layered, TwoLayer, layered_or_none
+from brittle.networks import Layered, TwoLayer, get_layered
 from brittle.theorems import Instance
 
 KKT_RESIDUAL = 1e-3  # a network that is closer is at a KKT point
@@ -85,10 +85,10 @@ class TrainingRegime(Result):
 
 def training_regime(instance: AuditedInstance) -> TrainingRegime:
     """What made the network of this instance."""
-    data, network = instance.data, required(instance.network, "a regime is that of a network: give one")
+    data, network = instance.data, require_value(instance.network, "a regime is that of a network: give one")
     margins = network.margins(data.X, data.y).double()
     smallest = float(margins.min())
-    layered = layered_or_none(network)
+    layered = get_layered(network)
     width = None if layered is None else layered.shape[1]
     move, relative = _moves(layered)
     constant = None if move is None or width is None else move * width**0.5

@@ -17,8 +17,8 @@ from brittle.auditing.trained_on import (
     LipschitzLayers,
     RadiusTraining,
     Trades,
-    divided_start,
-    fitted,
+    make_divided_start,
+    require_fitted,
 )
 from brittle.common.ending import Status
 from brittle.common.errors import InputError, require, require_positive
@@ -62,11 +62,11 @@ class SmallerInitialisation(Remedy):
     factor: float = field(default=8.0, metadata=option("Divides the first layer.", check=require_positive))
 
     def apply(self, patient: RemedyContext, rng: Generator, budget: WorkBudget) -> Network:
-        start = divided_start(patient.layered, self.factor, rng)
+        start = make_divided_start(patient.layered, self.factor, rng)
         affordable = budget.stops(EVALUATIONS * patient.gradient_work)  # or refused, before anything is computed
         training = Flow(until=(LogLoss(patient.log_loss), *affordable), loss=Logistic()).train(start, patient.data)
         budget.charge(training.gradient_evaluations * patient.gradient_work)
-        return fitted(patient, training)
+        return require_fitted(patient, training)
 
 
 @dataclass(frozen=True)

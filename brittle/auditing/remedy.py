@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from brittle.auditing.budget import WorkBudget
 from brittle.auditing.costs import Costs, gradient_work
-from brittle.auditing.pieces import drawn
+from brittle.auditing.pieces import draw_rows
 from brittle.common.parts import check_fields
 from brittle.common.result import Result
 from brittle.data import Data
@@ -49,9 +49,9 @@ class RemedyContext:
         data = self.data
         if count >= len(data):
             return self
-        some = data.take(drawn(data.y, count, rng))
+        some = data.take(draw_rows(data.y, count, rng))
         if data.y_test is not None:
-            some = some.take_test(drawn(data.y_test, count, rng))
+            some = some.take_test(draw_rows(data.y_test, count, rng))
         return replace(self, data=some, part=True)
 
     @property
@@ -71,7 +71,7 @@ class RemedyContext:
     @cached_property
     def judged_accuracy(self) -> float:
         """On the examples that judge a remedy: the held-out ones, where there are any."""
-        return judged_accuracy(self.network, self.data)
+        return measure_accuracy(self.network, self.data)
 
     @property
     def in_span(self) -> bool:
@@ -175,7 +175,7 @@ class Remedy(ABC):
         return RemedyOutput(self.apply(patient, rng, budget))
 
 
-def judged_accuracy(network: Network, data: Data) -> float:
+def measure_accuracy(network: Network, data: Data) -> float:
     """On the held-out examples, or on those trained on where there are no others."""
     judges = data if data.X_test is None else data.test
     return network.accuracy(judges.X, judges.y)

@@ -22,19 +22,19 @@ from brittle.auditing.costs import (
 )
 from brittle.auditing.found import HEADLINES, Audit, TheoremRow, applicable
 from brittle.auditing.geometry import NearestNeighbourLimit, geometry, limit
-from brittle.auditing.pieces import Crew, alone, audited, drawn, median
+from brittle.auditing.pieces import Crew, draw_rows, median, run_serially, select_audited_data
 from brittle.auditing.proofs import CertifiedSubject, certifiable, certify
 from brittle.auditing.regime import AuditedInstance, training_regime
 from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Diagnostics, Remedy, RemedyContext
-from brittle.auditing.treatment import Baseline, PendingResult, RemedyResult, seeded, treat
-from brittle.auditing.verdict import off_subspace_cost, weaknesses, written
-from brittle.auditing.vulnerability import Vulnerability, attacked, tied
+from brittle.auditing.treatment import Baseline, PendingResult, RemedyResult, make_generator, treat
+from brittle.auditing.verdict import off_subspace_cost, weaknesses, write_verdict
+from brittle.auditing.vulnerability import Vulnerability, attack_examples, measure_ties
 from brittle.common.errors import require, require_count, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
-from brittle.common.time_limit import limited, limited_to
+from brittle.common.time_limit import limit_time, limit_time_to_share
 from brittle.data import Data
 from brittle.data.arrays import Labels
 from brittle.networks import Adapter, Network, as_layered
@@ -45,7 +45,7 @@ Remedies: TypeAlias = str | Remedy | Sequence[str | Remedy] | None
 ATTACKS, REMEDIES = 0.65, 0.7  # of the time that is left, that these may take at most
 
 
-@kinds_checked
+@check_kinds
 def audit(
     model: Model,
     X: Holder,
@@ -58,7 +58,7 @@ def audit(
     remedies: Remedies = None,
     speed: float | None = None,
     rng: Generator | None = None,
-    crew: Crew = alone,
+    crew: Crew = run_serially,
     watch: Watch = silent,
 ) -> Audit:
     """Audit a network on its training data, for a `budget` of so many seconds of work.
@@ -84,7 +84,7 @@ def audit(
     with one_thread():  # sums round differently with more, and the same seed is to give the same audit
         network, data, chosen = _checked(model, X, y, start, remedies)
         factor = chosen_speed(network, data, speed)
-        with at_speed(factor), limited(whole.until):
+        with at_speed(factor), limit_time(whole.until):
             plan = _planned(network, data, budget, examples, test, len(chosen))
             rng = rng if rng is not None else torch.Generator().manual_seed(0)
             if isinstance(network, Adapter):
@@ -93,8 +93,8 @@ def audit(
             return _Auditor(examined, plan, rng, whole, watch, factor).run(chosen)
 
 
-@kinds_checked
-def planned(
+@check_kinds
+def plan_audit(
     model: Model,
     X: Holder,
     y: Labels | str | None = None,
@@ -111,7 +111,7 @@ def planned(
         >>> import brittle as bt
         >>> data = bt.data.Orthogonal(6).sample(6)
         >>> network = bt.networks.orthogonal_kkt(data.X, data.y).network
-        >>> bt.auditing.planned(network, data, budget=10, remedies="none").remedies
+        >>> bt.auditing.plan_audit(network, data, budget=10, remedies="none").remedies
         0
     """
     network, data, chosen = _checked(model, X, y, None, remedies)
@@ -132,7 +132,7 @@ def _checked(
 def _planned(network: Network, data: Data, budget: float, examples: int, test: bool, remedies: int) -> AuditPlan:
     require_count("examples", examples)
     require_positive("budget", budget)
-    return AuditPlan.of(network, data, len(audited(data, test)), budget, examples, remedies)
+    return AuditPlan.of(network, data, len(select_audited_data(data, test)), budget, examples, remedies)
 
 
 def _chosen(remedies: Remedies) -> tuple[Remedy, ...]:
@@ -166,7 +166,7 @@ def _strict(weak: Vulnerability) -> float | None:
 
 def _judged(data: Data, count: int) -> Data:
     """The training examples on which margins are measured: so many of them."""
-    return data if count >= len(data) else data.take(drawn(data.y, count, torch.Generator().manual_seed(0)))
+    return data if count >= len(data) else data.take(draw_rows(data.y, count, torch.Generator().manual_seed(0)))
 
 
 class _Examined(NamedTuple):
@@ -194,7 +194,7 @@ class _Auditor:
         self._tell("training regime")
         instance = AuditedInstance(self.data, self.network, kkt_measured=self.plan.kkt)
         whole = len(self.judged) == len(self.data)
-        with limited(None):
+        with limit_time(None):
             regime = training_regime(
                 instance if whole else AuditedInstance(self.judged, self.network, kkt_measured=False)
             )
@@ -202,22 +202,22 @@ class _Auditor:
         if regime.share_of_largest_margin is not None:
             self.budget.charge(largest_margin_work(self.data))
         self._tell("attacks")
-        with limited_to(ATTACKS):
+        with limit_time_to_share(ATTACKS):
             weak, some = self._vulnerability(shape.basis)
-        with limited(None):
+        with limit_time(None):
             reasons = explain(self.network, some.take(weak.free.rows), shape.basis, weak.perturbations)
         self._tell("theorems")
         theorems = self._theorems(instance)
         bound = self._limit(weak, some)
-        with limited_to(REMEDIES):
+        with limit_time_to_share(REMEDIES):
             cases = self._treat(remedies, shape.basis, weak, some, bound)
         weak, treatments = self._prove(weak, some, cases)
         bound = None if bound is None else bound.proving(None if weak.certified is None else weak.certified.lower)
-        with limited(None):
+        with limit_time(None):
             tells = self._evidence(weak, some, bound)
         named = weaknesses(shape, regime, weak, reasons, tells, bound)
         return Audit(
-            verdict=written(weak, bound, treatments, named, self.cut),
+            verdict=write_verdict(weak, bound, treatments, named, self.cut),
             weaknesses=tuple(named),
             network=self.network.description,
             geometry=shape,
@@ -240,10 +240,10 @@ class _Auditor:
 
     def _vulnerability(self, basis: Tensor | None) -> tuple[Vulnerability, Data]:
         """All attacks, on examples that are drawn once."""
-        pool = audited(self.data, self.held_out)
-        rows = drawn(pool.y, self.plan.examples, seeded(self.rng))
+        pool = select_audited_data(self.data, self.held_out)
+        rows = draw_rows(pool.y, self.plan.examples, make_generator(self.rng))
         some = pool.take(rows)
-        found = attacked(self.network, some, basis, self.rng, self.budget)
+        found = attack_examples(self.network, some, basis, self.rng, self.budget)
         weak = Vulnerability(
             examples=rows,
             held_out=self.held_out,
@@ -251,7 +251,7 @@ class _Auditor:
             norm_of_examples=median(torch.linalg.vector_norm(some.X, dim=1)),
             gradient_step=found.gradient_step,
             free=found.free,
-            tied=tied(self.network, some, found.free, found.perturbations, self.rng, self.budget),
+            tied=measure_ties(self.network, some, found.free, found.perturbations, self.rng, self.budget),
             on=found.on,
             off=found.off,
             universal=found.universal,
@@ -265,7 +265,7 @@ class _Auditor:
     def _theorems(self, instance: AuditedInstance) -> tuple[TheoremRow, ...]:
         if not self.plan.theorems:
             return ()
-        with limited_to(ATTACKS):
+        with limit_time_to_share(ATTACKS):
             rows = applicable(instance, self.budget)
         self.budget.charge(theorem_work(self.data))
         if len(rows) < len(HEADLINES):
@@ -283,17 +283,17 @@ class _Auditor:
         """Every remedy, on all that the proofs do not need."""
         data = self.data
         if data.y_test is not None and len(data.y_test) > self.plan.judged:
-            data = data.take_test(drawn(data.y_test, self.plan.judged, torch.Generator().manual_seed(0)))
+            data = data.take_test(draw_rows(data.y_test, self.plan.judged, torch.Generator().manual_seed(0)))
         patient, cases = RemedyContext(self.network, data, basis, weak.kept.median, self.frozen), list[PendingResult]()
-        with limited(None):  # once for all
+        with limit_time(None):  # once for all
             patient.judged_accuracy  # noqa: B018
         signs = Diagnostics(None if bound is None else bound.share, off_subspace_cost(weak))
         before = Baseline(some, weak.kept.norms, None if bound is None else bound.radii, signs, _strict(weak))
         for place, remedy in enumerate(remedies):
             self._tell(f"remedy: {remedy.name}")
             work = (self.budget.left - self.plan.proof_work) / (len(remedies) - place)
-            with limited_to(min(1.0, 2 / (len(remedies) - place))):
-                cases.append(treat(remedy, patient, before, seeded(self.rng), self.budget.grant(work)))
+            with limit_time_to_share(min(1.0, 2 / (len(remedies) - place))):
+                cases.append(treat(remedy, patient, before, make_generator(self.rng), self.budget.grant(work)))
                 if self.budget.late:
                     self.cut.append(f"remedy {remedy.name}")
         return tuple(cases)

@@ -22,7 +22,7 @@ SAME_LOSS = 0.02  # relative, in log-losses: networks are compared at the same l
 EVALUATIONS = 3  # of a gradient in one step of gradient flow
 
 
-def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
+def make_divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
     """The known initialisation, or a fresh one of the same shape, with its first layer's weights divided."""
     start = (network.start or redrawn(network, rng)).to(torch.float64)
     first, *others = start.layers
@@ -30,7 +30,7 @@ def divided_start(network: Layered, factor: float, rng: Generator) -> Layered:
     return start.with_layers([first.with_parameters(weight / factor, bias), *others])
 
 
-def fitted(patient: RemedyContext, training: TrainingResult[Network]) -> Network:
+def require_fitted(patient: RemedyContext, training: TrainingResult[Network]) -> Network:
     """What reached the loss of the network that it is compared with."""
     wanted = max(patient.own_log_loss, patient.log_loss)
     short = f"after {training.steps} steps its log-loss is {training.log_loss:.3g}, not yet {wanted:.3g}"

@@ -22,12 +22,12 @@ from brittle.auditing.remedy import (
     RemedyContext,
     RemedyOutput,
     forecast,
-    judged_accuracy,
+    measure_accuracy,
 )
-from brittle.auditing.vulnerability import Radii, smallest, tied
+from brittle.auditing.vulnerability import Radii, measure_ties, smallest
 from brittle.common.errors import InputError, require
 from brittle.common.result import Result
-from brittle.common.time_limit import TimeLimitReached, limited
+from brittle.common.time_limit import TimeLimitReached, limit_time
 from brittle.data import Data
 from brittle.networks import Network
 
@@ -104,7 +104,7 @@ class RemedyResult(Result):
             applied=False,
             reason="",
             unaffordable=False,
-            judged_on=judged_on(patient.data),
+            judged_on=describe_accuracy_data(patient.data),
             tolerance=remedy.tolerance,
             accuracy_before=patient.judged_accuracy,
             accuracy_after=NAN,
@@ -216,11 +216,11 @@ def treat(
         known = replace(known, examples=len(given.data))
         made = _made(remedy, given, rng, training)
         afford(not budget.late, f"time limit reached during: {remedy.name}")
-        known = replace(known, accuracy_after=judged_accuracy(made.network, patient.data))
+        known = replace(known, accuracy_after=measure_accuracy(made.network, patient.data))
         budget.charge(judging_work(made.network, len(_judges(patient.data))))
         _require_accurate(known)
         radii, flips, strict = _measured(made.network, before.audited, rng, budget)
-        with limited(None):  # two passes, of something that is finished
+        with limit_time(None):  # two passes, of something that is finished
             changed = _changed(patient.network, made.network, given.data)
         way = curve(made, _ends(known, before, radii), patient.data, before.audited, rng, budget)
     except (InputError, TimeLimitReached) as error:
@@ -287,7 +287,7 @@ def _measured(
     afford(work <= budget.left, _too_dear(work))
     radii, flips = smallest(treated, audited, FREE, rng, budget)
     afford(not radii.partial, "time limit reached before it was measured")
-    close = tied(treated, audited, radii, flips, rng, budget)
+    close = measure_ties(treated, audited, radii, flips, rng, budget)
     return (radii, flips, None) if close is None else (close, flips, radii.median)
 
 
@@ -303,7 +303,7 @@ def _judges(data: Data) -> Data:
     return data if data.X_test is None else data.test
 
 
-def judged_on(data: Data) -> str:
+def describe_accuracy_data(data: Data) -> str:
     """Which examples judge the accuracy of a remedy."""
     return "training" if data.X_test is None else "held-out"
 
@@ -330,6 +330,6 @@ def _ratio(after: float, before: float) -> float:
     return after / before if before > 0 else float("nan")
 
 
-def seeded(rng: Generator) -> Generator:
+def make_generator(rng: Generator) -> Generator:
     """A generator of its own for each remedy, so that leaving one out changes no other."""
     return torch.Generator().manual_seed(int(torch.randint(2**62, (), generator=rng)))

@@ -143,7 +143,7 @@ def _all(best: OneDirection, weak: Vulnerability) -> str:
     return f", and every one at {best.smallest:.3g}, {best.smallest / weak.norm_of_examples:.0%} of the typical norm"
 
 
-def written(
+def write_verdict(
     weak: Vulnerability,
     limit: NearestNeighbourLimit | None,
     treatments: tuple[RemedyResult, ...],
@@ -154,7 +154,7 @@ def written(
     hasty = f"Time limit reached during: {', '.join(cut)}. This verdict is not reproducible at this budget."
     parts = (
         _how_far(weak),
-        weak_bound(weak),
+        describe_weak_bound(weak),
         _allowed(limit),
         _why(weak, limit, named, best(treatments) is not None),
         _what_helps(treatments),
@@ -180,7 +180,7 @@ def _how_far(weak: Vulnerability) -> str:
     )
 
 
-def weak_bound(weak: Vulnerability) -> str:
+def describe_weak_bound(weak: Vulnerability) -> str:
     """Where what is proved is so far below what the attack needs that it is no answer; otherwise empty."""
     proofs = weak.certified
     if proofs is None or not len(proofs.rows):
@@ -257,10 +257,10 @@ def _why(weak: Vulnerability, limit: NearestNeighbourLimit | None, named: list[s
 def _what_helps(treatments: tuple[RemedyResult, ...]) -> str:
     tried = [treatment for treatment in treatments if treatment.applied]
     if not tried:
-        return not_afforded(treatments)
+        return describe_unaffordable(treatments)
     chosen = best(treatments)
     if chosen is None:
-        return " ".join(filter(None, (little_help(tried), not_afforded(treatments))))
+        return " ".join(filter(None, (little_help(tried), describe_unaffordable(treatments))))
     proved = "" if chosen.strict_after is None else f"; to a strict flip {chosen.strict_after:.3g}"
     if chosen.proved_before is not None and chosen.proved_after is not None:
         those = f"{chosen.proved_examples} of them" if chosen.fewer_proved else "them"
@@ -275,8 +275,8 @@ def _what_helps(treatments: tuple[RemedyResult, ...]) -> str:
 
 def not_alone(treatments: tuple[RemedyResult, ...]) -> str:
     """Who else does as much as the best remedy, or was not tried: an advice is no more than that."""
-    names, dear = as_good(treatments), not_afforded(treatments)
-    others = "" if not names else f" {listed(names)} {'does' if len(names) == 1 else 'do'} about as much."
+    names, dear = as_good(treatments), describe_unaffordable(treatments)
+    others = "" if not names else f" {join_words(names)} {'does' if len(names) == 1 else 'do'} about as much."
     return others + _farther(treatments) + (f" {dear}" if dear else "")
 
 
@@ -289,7 +289,7 @@ def _farther(treatments: tuple[RemedyResult, ...]) -> str:
     return f" By attack alone {longest.name} moves it farther (times {longest.factor:.2f})."
 
 
-def listed(names: list[str]) -> str:
+def join_words(names: list[str]) -> str:
     """a, b and c."""
     return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
@@ -323,21 +323,21 @@ def _right_first(tried: list[RemedyResult]) -> str:
     )
 
 
-def not_afforded(treatments: tuple[RemedyResult, ...]) -> str:
+def describe_unaffordable(treatments: tuple[RemedyResult, ...]) -> str:
     """How many remedies are not judged because the budget is too small for them; empty where there is none."""
     dear = sum(each.unaffordable for each in treatments)
     those = "all" if dear == len(treatments) else f"{dear} of the {len(treatments)}"
     return f"For {those} remedies this budget is too small: what they would do is not known." if dear else ""
 
 
-def expected(treatments: tuple[RemedyResult, ...]) -> RemedyResult | None:
+def find_best_forecast(treatments: tuple[RemedyResult, ...]) -> RemedyResult | None:
     """Of what was forecast before anything was tried, the remedy with the best prospects; None if they were poor."""
     hopeful = [each for each in treatments if each.forecast is not None and each.forecast.high >= HELPS]
     return max(hopeful, key=lambda each: each.forecast.middle if each.forecast else 0.0, default=None)
 
 
 def _as_expected(treatments: tuple[RemedyResult, ...]) -> str:
-    hopeful = expected(treatments)
+    hopeful = find_best_forecast(treatments)
     if hopeful is None or hopeful.forecast is None:
         return ""
     said = hopeful.forecast

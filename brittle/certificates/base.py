@@ -14,16 +14,16 @@ from torch import Tensor
 from brittle.attacks import Attack, MinimumNorm
 from brittle.attacks.base import Bounds as Box
 from brittle.attacks.subject import Holder, Model, subject
-from brittle.certificates.example import SHORTEST, Example, RadiusInterval, judged, lengths, reason
+from brittle.certificates.example import SHORTEST, Example, RadiusInterval, check_bound, lengths, reason
 from brittle.certificates.rounding import SMALLEST
 from brittle.common.ending import Status
 from brittle.common.errors import require, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import check_fields
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.common.threads import one_blas_thread, one_thread_unless_chosen
-from brittle.common.time_limit import TimeLimitReached, check_time, limited
+from brittle.common.time_limit import TimeLimitReached, check_time, limit_time
 from brittle.data import Data
 from brittle.networks import Network
 
@@ -98,7 +98,7 @@ class Certificate(ABC):
         check_fields(self)
 
     @final
-    @kinds_checked
+    @check_kinds
     def bound(
         self,
         network: Model,
@@ -143,7 +143,7 @@ class Certificate(ABC):
         started = time.perf_counter()
         flips = attack.run(double, data, bounds=bounds, rng=rng).perturbations
         share = (time.perf_counter() - started) / len(data)
-        with limited(None):
+        with limit_time(None):
             examples = _examples(double, data, bounds)
             enclosures, seconds = list(_attacked(examples, data, flips, cap)), list[float]()
         with torch.no_grad(), one_blas_thread(), np.errstate(all="ignore"):
@@ -153,7 +153,7 @@ class Certificate(ABC):
                 try:
                     check_time()
                     if example.margin > 0 and enclosures[row].ball > SHORTEST:
-                        enclosures[row] = judged(example, lower_bound(example, enclosures[row]))
+                        enclosures[row] = check_bound(example, lower_bound(example, enclosures[row]))
                 except TimeLimitReached:
                     if row == 0:
                         raise

@@ -45,12 +45,12 @@ def first_iterate(model: LocalModel, epsilon: Array) -> SaddleIterate:
     return SaddleIterate(-np.inf, mu, mu * np.where(model.c > 0, model.c * (z > 0), 0.0), epsilon)
 
 
-def closed_form(model: LocalModel, start: SaddleIterate, enough: float = np.inf) -> SolvedSaddle:
+def solve_closed_form(model: LocalModel, start: SaddleIterate, enough: float = np.inf) -> SolvedSaddle:
     """Curvatures in closed form around the start's point, then multipliers."""
     kinds = initial_kinds(model)
     N = np.flatnonzero(Kind.CONCAVE.among(kinds))
     W, kappa = model.W[N], np.zeros(len(kinds))
-    kappa[N] = dual_bound.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, ROOM)
+    kappa[N] = dual_bound.choose_curvatures(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, ROOM)
     saddle = Saddle.attempt(model, kinds, kappa)
     if saddle is None:  # numbers beyond any sense: curvatures whose trace is small enough
         kappa[N] = 0.5 / (len(N) * model.sizes[N] ** 2)
@@ -58,10 +58,10 @@ def closed_form(model: LocalModel, start: SaddleIterate, enough: float = np.inf)
     return SolvedSaddle(saddle, saddle.solve(start, enough, rounds=3, steps=6, tolerance=1e-5))
 
 
-def trimmed(start: SolvedSaddle, radius: float, enough: float = np.inf) -> SolvedSaddle:
+def trim_neurons(start: SolvedSaddle, radius: float, enough: float = np.inf) -> SolvedSaddle:
     """Without the neurons whose sign flips ‖δ‖ ≤ radius share, with curvatures for the others where that is better."""
     smaller = trim(start, radius)
-    again = closed_form(smaller.model, smaller.iterate, enough)
+    again = solve_closed_form(smaller.model, smaller.iterate, enough)
     return again if again.value > smaller.value else smaller
 
 
@@ -71,7 +71,7 @@ def refine(solved: SolvedSaddle, radius: float, barrier: float = BARRIER, enough
     On every level neurons whose sign is settled leave, then curvatures and multipliers move. A level on which the value
     falls, with more rounds too, is left for the next one.
     """
-    best = trimmed(solved, radius, enough)
+    best = trim_neurons(solved, radius, enough)
     now, nu, last = best, np.inf, barrier * abs(solved.value) / len(solved.point)
     for _ in range(LEVELS):
         check_time()
@@ -136,7 +136,7 @@ class Dual(Certificate):
         if never_flips(model, initial_kinds(model)):
             return model.ball, enclosure
         enough = 0.5 * model.reach**2 * 1.001
-        start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        start = solve_closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
         if (radius := start.proven_radius) >= model.ball:  # nothing is left to attack or to improve
             return radius, enclosure
         enclosure = margin.attacked(enclosure, start.point)
@@ -144,4 +144,4 @@ class Dual(Certificate):
         return solved.proven_radius, margin.attacked(enclosure, solved.point)
 
     def _improve(self, start: SolvedSaddle, radius: float, enough: float) -> SolvedSaddle:
-        return refine(start, radius, enough=enough) if self.refined else trimmed(start, radius, enough)
+        return refine(start, radius, enough=enough) if self.refined else trim_neurons(start, radius, enough)

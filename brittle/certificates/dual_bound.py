@@ -15,7 +15,7 @@ SEARCHES = 40  # for s, at most
 INSIDE = 1e-6  # the least eigenvalue of I - M that is kept, so that rounding cannot carry M out
 
 
-def closed_form(W: Array, C: Array, z: Array, room: float) -> Array:
+def choose_curvatures(W: Array, C: Array, z: Array, room: float) -> Array:
     """κ for Y = ½s·I with the smallest s (to half) that leaves M ⪯ room·I."""
     if len(C) == 0:
         return C

@@ -14,8 +14,8 @@ import numpy as np
 from brittle.certificates import dual_bound
 from brittle.certificates.base import Certificate, LowerBound
 from brittle.certificates.deep_dual import DeepDual
-from brittle.certificates.deep_exact import asked, enclosed
-from brittle.certificates.dual import closed_form, first_iterate, refine
+from brittle.certificates.deep_exact import choose_search_radius, close_branch
+from brittle.certificates.dual import first_iterate, refine, solve_closed_form
 from brittle.certificates.dual_bound import Kind, initial_kinds, never_flips
 from brittle.certificates.example import Example, RadiusInterval
 from brittle.certificates.layers import Layers
@@ -195,12 +195,12 @@ class Exact(Certificate):
         """At least what the quick dual proves, and what the relaxation proves where that is quick too."""
         deadline = time.perf_counter() + self.seconds
         enclosure = dual.enclose(example, enclosure)
-        if enclosure.lower >= asked(enclosure, self.gap):
+        if enclosure.lower >= choose_search_radius(enclosure, self.gap):
             return enclosure
         margins = layers.around(example.x, enclosure.ball, example.y)
         with suppress(TimeLimitReached):  # what was proved until then holds
-            enclosure = enclosed(margins, example, enclosure, self.gap, partial(_expired, deadline), self._most)
-            closed = enclosure.lower >= asked(enclosure, self.gap)
+            enclosure = close_branch(margins, example, enclosure, self.gap, partial(_expired, deadline), self._most)
+            closed = enclosure.lower >= choose_search_radius(enclosure, self.gap)
             if not closed and (enclosure.lower <= 0 or layers.work <= QUICK):
                 enclosure = relaxed(example, enclosure)
         return enclosure
@@ -228,7 +228,7 @@ class Exact(Certificate):
             return model.ball, enclosure
         enough = 0.5 * (model.reach * (1 - 0.5 * self.gap)) ** 2
         depth = 0.1 * self.gap * float(model.values(np.zeros(len(model.q))))
-        start = closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
+        start = solve_closed_form(model, first_iterate(model, margin.start(enclosure)), enough)
         if start.value < enough:  # otherwise the known flip is as short as any
             enclosure = margin.attacked(enclosure, start.point)
         root = refine(start, margin.ball(enclosure) * (1 - self.gap), min(1e-4, self.gap), enough)

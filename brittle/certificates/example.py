@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from brittle.attacks import shortened, sooner_flip, step_past
+from brittle.attacks import shorten_perturbations, sooner_flip, step_past
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates.layers import Layers
 from brittle.data import Data
@@ -103,7 +103,7 @@ class Example:
 
     def _finished(self, enclosure: RadiusInterval) -> RadiusInterval:
         data = Data(self.x[None], self.y[None])
-        flip = shortened(self.network, data, enclosure.flip[None], self.box)[0]
+        flip = shorten_perturbations(self.network, data, enclosure.flip[None], self.box)[0]
         return enclosure.attacked(flip) if self._flips(flip) else enclosure
 
     def _flips(self, delta: Tensor) -> bool:
@@ -145,7 +145,7 @@ class Contradiction(RuntimeError):
     """
 
 
-def judged(example: Example, enclosure: RadiusInterval) -> RadiusInterval:
+def check_bound(example: Example, enclosure: RadiusInterval) -> RadiusInterval:
     """The enclosure with lower ≤ upper, without a flip that is only the rounding of the margin."""
     radius = enclosure.lower if enclosure.lower > SHORTEST else 0.0
     if radius > enclosure.upper * (1 + SAME):

@@ -10,7 +10,16 @@ from scipy import sparse
 from scipy.sparse import linalg as sparse_linalg
 from torch import Tensor
 
-from brittle.certificates.rounding import UNDERFLOW, Array, Exponents, added, factor, gamma, near_one, shifted
+from brittle.certificates.rounding import (
+    UNDERFLOW,
+    Array,
+    Exponents,
+    add_scaled,
+    factor,
+    gamma,
+    near_one,
+    shift_exponent,
+)
 from brittle.networks import Network, as_layered
 
 STEP = 32  # between the exponents of inputs: few of them are met, and each is prepared once
@@ -80,7 +89,7 @@ class Layers:
         W, by, b, b_by = self.differences(y)
         last, bias, outputs = near_one(W, by + units, b, b_by)
         parts = (*weights, torch.from_numpy(last)), (*biases, torch.from_numpy(bias))
-        return DeepMargins(*parts, torch.from_numpy(shifted(x.numpy(), -exponent)), exponent, outputs)
+        return DeepMargins(*parts, torch.from_numpy(shift_exponent(x.numpy(), -exponent)), exponent, outputs)
 
     def last_rows(self, y: Tensor) -> tuple[Array, Exponents]:
         """The last layer's weights of every margin as rows near 1, and their units."""
@@ -108,7 +117,7 @@ class Layers:
         label, rivals = int(y), np.flatnonzero(np.arange(len(W)) != int(y))
         pairs = np.stack([np.broadcast_to(W[label], W[rivals].shape), -W[rivals]])
         heights = np.stack([np.broadcast_to(b[label], b[rivals].shape), -b[rivals]])
-        return *added(pairs), *added(heights)
+        return *add_scaled(pairs), *add_scaled(heights)
 
 
 def spectral_norm(W: Array) -> float:

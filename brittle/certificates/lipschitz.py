@@ -11,7 +11,7 @@ from brittle.certificates.base import Certificate, LowerBound
 from brittle.certificates.example import Example, RadiusInterval
 from brittle.certificates.layers import Layers, spectral_norm
 from brittle.certificates.margins import LocalModel, TwoLayerMargins
-from brittle.certificates.rounding import FARTHEST, ROUNDOFF, UNDERFLOW, Array, exponents, gamma, length, shifted
+from brittle.certificates.rounding import FARTHEST, ROUNDOFF, UNDERFLOW, Array, exponents, gamma, length, shift_exponent
 from brittle.common.errors import require
 from brittle.common.parts import option
 from brittle.networks import Network
@@ -82,7 +82,7 @@ def _product(weights: tuple[Array, ...]) -> _Scaled:
     product, total = 1.0, 0
     for W in weights:
         top = max(int(exponents(W).max()), -FARTHEST)
-        product, by = math.frexp(product * spectral_norm(shifted(W, -top)))
+        product, by = math.frexp(product * spectral_norm(shift_exponent(W, -top)))
         total += top + by
     return _Scaled(product, total)
 
@@ -95,7 +95,7 @@ def _spectral(layers: Layers, inner: _Scaled, example: Example, enclosure: Radiu
     rows, units = layers.last_rows(example.y)
     constants = inner.value * np.linalg.norm(rows, axis=1) * (1 + gamma(rows.shape[1] + len(layers.weights) + 8))
     quotients = np.where(constants > 0, floors / constants, np.where(floors > 0, np.inf, 0.0))
-    radii = shifted(quotients, margins.units - units - inner.exponent)
+    radii = shift_exponent(quotients, margins.units - units - inner.exponent)
     return enclosure.proven(float(min(radii.min() * (1 - 8 * ROUNDOFF), enclosure.ball)))
 
 

@@ -20,13 +20,13 @@ from brittle.certificates.rounding import (
     UNDERFLOW,
     Array,
     Exponents,
-    added,
+    add_scaled,
     exact_sum,
     exponents,
     gamma,
     length,
     row_exponents,
-    shifted,
+    shift_exponent,
     split,
 )
 from brittle.common.errors import require
@@ -262,7 +262,9 @@ class TwoLayerMargins:
         _, first, group = np.unique(np.column_stack([W, b])[bent], axis=0, return_index=True, return_inverse=True)
         W, constant_inputs, b = W[bent][first], np.maximum(b[~bent], 0), b[bent][first]
         rows = row_exponents(W)
-        return cls(shifted(W, -rows[:, None]), rows, b, V[:, bent], c, group.reshape(-1), V[:, ~bent], constant_inputs)
+        return cls(
+            shift_exponent(W, -rows[:, None]), rows, b, V[:, bent], c, group.reshape(-1), V[:, ~bent], constant_inputs
+        )
 
     @cached_property
     def span(self) -> WeightSpan:
@@ -281,7 +283,7 @@ class TwoLayerMargins:
         """The margin over a rival in a ball around the example."""
         exponent = math.frexp(ball)[1] - 1
         unit = 2.0**exponent
-        b, x = shifted(self.b, -self.rows - exponent), shifted(_array(example.x), -exponent)
+        b, x = shift_exponent(self.b, -self.rows - exponent), shift_exponent(_array(example.x), -exponent)
         inputs = Inputs.of(self.span, self.W, b, x, ball / unit)
         return RivalMargin(example, self._margin(inputs, rival, exponent), unit, self.span)
 
@@ -292,8 +294,8 @@ class TwoLayerMargins:
         by = by + self.rows + exponent
         terms = np.where(inputs.off, ABSENT, exponents(c) + by + exponents(inputs.ranges))
         top = max(int(terms.max(initial=ABSENT)), c0_by if c0 else ABSENT)
-        c, lost = _floored(shifted(c, by - top), np.sign(c), np.where(inputs.on, SMALLEST, FLOOR))
-        height = float(shifted(np.array(c0), c0_by - top))
+        c, lost = _floored(shift_exponent(c, by - top), np.sign(c), np.where(inputs.on, SMALLEST, FLOOR))
+        height = float(shift_exponent(np.array(c0), c0_by - top))
         return inputs.margin(c, height or math.copysign(SMALLEST, c0) if c0 else 0.0, lost)
 
     def _outputs(self, rival: Rival) -> tuple[Array, Exponents]:
@@ -301,7 +303,7 @@ class TwoLayerMargins:
         outputs = np.stack([sign * self.V[row] for row, sign in rival.items()])
         c, by = np.empty(len(self.W)), np.empty(len(self.W), dtype=np.int64)
         if len(self.W) == outputs.shape[1]:
-            c[self.group], by[self.group] = added(outputs)
+            c[self.group], by[self.group] = add_scaled(outputs)
             return c, by
         parts: list[list[float]] = [[] for _ in self.W]
         for neuron, values in zip(self.group, outputs.T, strict=True):

@@ -45,7 +45,7 @@ def exponents(values: Array) -> Exponents:
     return np.where(values == 0, ABSENT, np.frexp(values)[1]).astype(np.int64)
 
 
-def shifted(values: Array, by: Exponents | int) -> Array:
+def shift_exponent(values: Array, by: Exponents | int) -> Array:
     """values·2^by, rounded once where it falls below the normal floats and exact elsewhere."""
     by = np.clip(by, -FARTHEST, FARTHEST).astype(np.int32)
     if by.size < values.size and by.min() >= -1000 and by.max() <= 1000:
@@ -53,11 +53,11 @@ def shifted(values: Array, by: Exponents | int) -> Array:
     return np.asarray(np.ldexp(values, by))
 
 
-def added(terms: Array) -> tuple[Array, Exponents]:
+def add_scaled(terms: Array) -> tuple[Array, Exponents]:
     """The sums of the columns of one or two rows as m·2^e, m rounded once: its sign is that of the real sum."""
     top = exponents(terms).max(0)
     top[top == ABSENT] = 0
-    return shifted(terms, -top).sum(0), top
+    return shift_exponent(terms, -top).sum(0), top
 
 
 def exact_sum(terms: Sequence[float]) -> tuple[float, int]:
@@ -84,7 +84,7 @@ def near_one(W: Array, by: Exponents | int, b: Array, b_by: Exponents | int = 0)
     tops = row_exponents(W) + by if isinstance(by, int) else (exponents(W) + by).max(1)
     unit = np.maximum(tops, exponents(b) + b_by)
     unit[unit < ABSENT // 2] = 0
-    return shifted(W, by - unit[:, None]), shifted(b, b_by - unit), unit
+    return shift_exponent(W, by - unit[:, None]), shift_exponent(b, b_by - unit), unit
 
 
 def length(vector: Array) -> float:

@@ -65,7 +65,7 @@ class _Ranges(NamedTuple):
 def trim(solved: SolvedSaddle, radius: float) -> SolvedSaddle:
     """The same dual point without the neurons whose sign all flips ‖δ‖ ≤ radius of the branch share."""
     saddle, iterate = solved.saddle, solved.iterate
-    signs = settled_signs(saddle.model, solved.dual_point, radius)
+    signs = find_settled_signs(saddle.model, solved.dual_point, radius)
     keep = signs == 0
     if keep.all():
         return solved
@@ -76,7 +76,7 @@ def trim(solved: SolvedSaddle, radius: float) -> SolvedSaddle:
     )
 
 
-def settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:
+def find_settled_signs(model: LocalModel, point: DualPoint, radius: float) -> NDArray[np.int8]:
     """1 or -1 if z is positive, or negative, at all flips ‖δ‖ ≤ radius of the branch; 0 if unknown, and if convex."""
     signs = np.zeros(len(model.c), dtype=np.int8)
     most, least = (radius * model.stretch) ** 2, 2 * proven_value(model, point)

@@ -9,9 +9,9 @@ import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
-from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.models import DataOption, NetworkArgument, load_model_and_data, with_networks
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator, word_of
-from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.parts import Family, PartsCommand, get_part_name, with_part
 from brittle.common.errors import require
 from brittle.common.files import read_npz, write_npz
 
@@ -52,9 +52,9 @@ def run(
     out: ArraysOut = None,
     json_file: JsonFile = None,
 ) -> None:
-    free, kind = subspace == "free" and basis is None, called(attack)
+    free, kind = subspace == "free" and basis is None, get_part_name(attack)
     require(free or "subspace" in _fields(attack), f"--subspace does not belong to the attack {kind}")
-    network, data = loaded(network_file, data_file)
+    network, data = load_model_and_data(network_file, data_file)
     data = data.test if test else data
     if not free:
         attack = replace(attack, subspace=_restriction(data, subspace, basis))  # type: ignore[type-var]
@@ -64,9 +64,9 @@ def run(
         if crew is None:
             result = attack.run(network, data, bounds=bounds, rng=generator(seed), watch=watch, vectors=vectors)
         else:
-            from brittle.experiments.pieces import attacked
+            from brittle.experiments.pieces import attack_in_chunks
 
-            result = attacked(network, data, attack, crew, box=bounds, seed=seed, watch=watch, vectors=vectors)
+            result = attack_in_chunks(network, data, attack, crew, box=bounds, seed=seed, watch=watch, vectors=vectors)
         seconds = time.perf_counter() - begun
     context = {"attack": kind, "subspace": subspace, "seed": seed, "examples": len(data), "dim": data.dim}
     content = {**context, **_figures(result), "seconds": seconds}

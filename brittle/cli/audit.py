@@ -10,7 +10,7 @@ from brittle.cli.audit_outputs import JUDGED, AuditOutcome, earlier_audit
 from brittle.cli.console import deliver, emit, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
 from brittle.cli.harden import REMEDIES
-from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
+from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, load_model_and_data, with_networks
 from brittle.cli.options import (
     GUARD,
     RESULTS,
@@ -138,10 +138,10 @@ def run(
     require_count("--examples", examples)
     require_positive("--budget", budget)
     _refuse(model, data, remedy, other, since)
-    from brittle.auditing import audit, certifiable, planned
+    from brittle.auditing import audit, certifiable, plan_audit
     from brittle.auditing.budget import WorkBudget
-    from brittle.auditing.pieces import alone
-    from brittle.common.time_limit import TimeLimit, limited
+    from brittle.auditing.pieces import run_serially
+    from brittle.common.time_limit import TimeLimit, limit_time
 
     limit: TimeLimit | None = WorkBudget(budget).until
     earlier = None if since is None else earlier_audit(since)
@@ -150,14 +150,14 @@ def run(
     with watching("audit") as watch, crew_for(keep, engine, jobs) as crew:
         subjects = list(_subjects((model, other), data, seed))
         if plan:
-            emit(planned(subjects[0].network, subjects[0].data, **options).to_json(), json)
+            emit(plan_audit(subjects[0].network, subjects[0].data, **options).to_json(), json)
             return
         judged = fail_below is None or judge == "attacked" or all(certifiable(each.network) for each in subjects)
         require(judged, "this network cannot be certified here; use --judge attacked")
-        options |= {"start": None if init is None else init.load(), "crew": crew or alone, "watch": watch}
+        options |= {"start": None if init is None else init.load(), "crew": crew or run_serially, "watch": watch}
         audits: tuple[Audit, ...] = ()
         for each in subjects:
-            with limited(limit):
+            with limit_time(limit):
                 audits += (audit(each.network, each.data, rng=each.rng, **options),)
             limit = None  # reading the files counts for the first one
     command, names = shlex.join(["brittle", *(context.obj or ())]), tuple(each.name for each in subjects)
@@ -190,9 +190,9 @@ def _proof(found: "Audit", subject: "AuditSubject", asked: ProofRequest, test: b
     """Of the radii that were certified of the network itself."""
     import torch
 
-    from brittle.auditing.pieces import audited
+    from brittle.auditing.pieces import select_audited_data
 
-    weak, part = found.vulnerability, audited(subject.data, test)
+    weak, part = found.vulnerability, select_audited_data(subject.data, test)
     if asked.path is None or weak.certified is None:
         return None
     lower, flips = torch.zeros(len(part), dtype=torch.float64), torch.zeros_like(part.X)
@@ -228,13 +228,13 @@ def _subjects(models: "tuple[NetworkFile | None, ...]", data: DataFile | None, s
     given = [model for model in models if model is not None]
     if not given or data is None:
         rng = generator(seed)
-        yield AuditSubject(*embedded(rng), "a network trained on the digits 3 and 8", rng)
+        yield AuditSubject(*make_default_subject(rng), "a network trained on the digits 3 and 8", rng)
     else:
         for model in given:
-            yield AuditSubject(*loaded(model, data), model.name, generator(seed))
+            yield AuditSubject(*load_model_and_data(model, data), model.name, generator(seed))
 
 
-def embedded(rng: "Generator") -> "tuple[Network, Data]":
+def make_default_subject(rng: "Generator") -> "tuple[Network, Data]":
     """The default subject: a two-layer network trained on scikit-learn's digits 3 and 8."""
     from brittle.data import Digits
     from brittle.networks import TorchLinearInit

@@ -50,9 +50,9 @@ class AuditOutcome:
 
     @cached_property
     def change(self) -> "Change | None":
-        from brittle.auditing.change import changed
+        from brittle.auditing.change import compare_audits
 
-        return None if self.before is None else changed(self.before[1], self.found.to_json())
+        return None if self.before is None else compare_audits(self.before[1], self.found.to_json())
 
     @property
     def content(self) -> dict[str, Any]:
@@ -105,11 +105,11 @@ class AuditOutcome:
 
 def earlier_audit(path: Path) -> tuple[str, Any]:
     """The name and the content of what an earlier audit wrote as JSON."""
-    from brittle.auditing.change import changed
+    from brittle.auditing.change import compare_audits
 
     try:
         content = loads(path.read_text(encoding="utf-8"))
-        changed(content, content)
+        compare_audits(content, content)
     except (OSError, ValueError, InputError):
         raise InputError(f"--since is {path}; it must be what brittle audit --json wrote") from None
     return str(path), content

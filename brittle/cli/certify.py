@@ -8,9 +8,9 @@ import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.crews import EngineName, Jobs, Keep, crew_for
-from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.models import DataOption, NetworkArgument, load_model_and_data, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
-from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.parts import Family, PartsCommand, get_part_name, with_part
 from brittle.cli.proofs import ProofFile, ProofRequest
 from brittle.common.ending import Status
 from brittle.common.errors import require, require_count
@@ -57,17 +57,19 @@ def certify(
 
     unboxed = bounds is None and isinstance(method, Dual) and method.boxed
     require(not unboxed, "--boxed is given without a box; pass --bounds LOW HIGH")
-    network, data = loaded(network_file, data_file)
+    network, data = load_model_and_data(network_file, data_file)
     data = _first(data.test if test else data, examples)
     with crew_for(keep, engine, jobs) as crew:
-        with watching(called(method)) as watch:
+        with watching(get_part_name(method)) as watch:
             if crew is None:
                 found = method.bound(network, data, bounds=bounds, cap=cap, rng=generator(seed), watch=watch)
             else:
-                from brittle.experiments.pieces import certified
+                from brittle.experiments.pieces import certify_in_chunks
 
                 flips = proof is not None  # where to look for the proof
-                found = certified(network, data, method, crew, box=bounds, cap=cap, seed=seed, flips=flips, watch=watch)
+                found = certify_in_chunks(
+                    network, data, method, crew, box=bounds, cap=cap, seed=seed, flips=flips, watch=watch
+                )
         for reason, count in Counter(filter(None, found.reason)).items():
             say(f"nothing is proved of {count} examples: {reason}")
         asked = ProofRequest(proof, network_file.path, None if test else data_file.path, crew)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from brittle.cli.described import stored_theorems
+from brittle.cli.described import load_theorem_descriptions
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, suggesting
 from brittle.cli.sections import SectionedCommand
@@ -96,7 +96,7 @@ def check(
         str,
         typer.Argument(
             metavar="ID",
-            autocompletion=suggesting(lambda: ["all", *(row["id"] for row in stored_theorems())]),
+            autocompletion=suggesting(lambda: ["all", *(row["id"] for row in load_theorem_descriptions())]),
             help="A theorem, such as melamed2023/5.1, yours as MODULE:CLASS, or `all`.",
         ),
     ],
@@ -139,7 +139,7 @@ def check(
         if everything:
             holds = checking.check_all(seed, json_file)
         else:
-            theorem = checking.named(identity, settings)
+            theorem = checking.find_theorem(identity, settings)
             if sweeps:
                 holds = checking.check_sweep(theorem, sweeps, seed, csv, latex, json_file)
             elif solve_for is not None:

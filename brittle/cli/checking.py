@@ -9,10 +9,10 @@ from rich.console import Group
 from rich.table import Table
 
 from brittle.cli.console import emit, rows_table, say, watching
-from brittle.cli.imported import imported
+from brittle.cli.imported import import_object
 from brittle.cli.models import DataFile, NetworkFile
 from brittle.cli.options import generator
-from brittle.cli.theorem_fields import axes, configured, facts
+from brittle.cli.theorem_fields import axes, configure_theorem, facts
 from brittle.common.errors import require
 from brittle.common.progress import Progress
 from brittle.common.result import short
@@ -31,7 +31,7 @@ from brittle.theorems import (
 )
 from brittle.theorems import check as check_given
 from brittle.theorems.instance import KnownFacts
-from brittle.theorems.registry import made
+from brittle.theorems.registry import make_theorem
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class UserInstance:
     facts: list[str]
 
 
-def named(identity: str, settings: list[str]) -> Theorem:
+def find_theorem(identity: str, settings: list[str]) -> Theorem:
     """The theorem of that name, or MODULE:CLASS, with some of its fields changed."""
-    theorem = made(imported("the theorem", identity), identity) if ":" in identity else find(identity)
-    return configured(theorem, settings)
+    theorem = make_theorem(import_object("the theorem", identity), identity) if ":" in identity else find(identity)
+    return configure_theorem(theorem, settings)
 
 
 def check_sweep(

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from brittle.cli.console import output
-from brittle.cli.described import stored_theorems
+from brittle.cli.described import load_theorem_descriptions
 from brittle.cli.options import suggesting
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -13,7 +13,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 def _known() -> list[str]:
     """Papers and theorems."""
-    return [word for row in stored_theorems() for word in (row["paper"], row["id"])]
+    return [word for row in load_theorem_descriptions() for word in (row["paper"], row["id"])]
 
 
 @app.command()

@@ -18,7 +18,7 @@ from rich.table import Table
 from brittle.common import progress
 from brittle.common.errors import LOGGER, InputError, one_line, printable
 from brittle.common.files import write_json
-from brittle.common.parts import told
+from brittle.common.parts import describe_foreign_error
 from brittle.common.result import jsonable, short
 
 LONGEST_WORD = 200  # characters of a value or a path that an error shows whole
@@ -72,7 +72,7 @@ def complain(message: str) -> None:
 
 def describe_error(error: Exception) -> str:
     """Return what the user is told of an error: bad input explains itself, another error is named by its type too."""
-    return str(error) if isinstance(error, InputError) else told(error)
+    return str(error) if isinstance(error, InputError) else describe_foreign_error(error)
 
 
 def say(message: str) -> None:

@@ -8,10 +8,10 @@ import typer
 from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
 from brittle.cli.models import DATA_HELP, DataFile
 from brittle.cli.options import ArraysOut, JsonFile, Seed, generator
-from brittle.cli.parts import PartsCommand, called
+from brittle.cli.parts import PartsCommand, get_part_name
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.cli.sections import WholeSentences
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 
 if TYPE_CHECKING:
     from brittle.data import Data, Summary
@@ -31,10 +31,10 @@ def sample_command(
     sampling: Sampling | None, seed: Seed = 0, out: ArraysOut = None, json_file: JsonFile = None
 ) -> None:
     """Draw data from a setting, write them as .npz and say what they are."""
-    sampling = required(sampling, "--setting is missing: say where the data come from")
+    sampling = require_value(sampling, "--setting is missing: say where the data come from")
     from brittle.data import summary
 
-    name = called(sampling.setting)
+    name = get_part_name(sampling.setting)
     with watching(name):
         data = sampling.draw(generator(seed))
     deliver(lambda: _save(data, out), lambda: _emit_summary(summary(data), json_file, setting=name, seed=seed))

@@ -26,13 +26,13 @@ KINDS: dict[str, Any] = {"int": int, "float": float, "str": str, "bool": bool, "
 Described = dict[str, dict[str, Parameter]]  # the options of every part by name
 
 
-def offered(parts: Mapping[str, type]) -> Described:
+def describe_parts(parts: Mapping[str, type]) -> Described:
     """The parts that can be made from what is typed, from their classes."""
     return {name: parameters(part) for name, part in parts.items() if complete(part)}
 
 
 @cache
-def stored() -> dict[str, Described]:
+def load_descriptions() -> dict[str, Described]:
     """The same of every room, without its classes."""
     content = json.loads(STORED.read_text())
     return {
@@ -42,7 +42,7 @@ def stored() -> dict[str, Described]:
 
 
 @cache
-def stored_theorems() -> list[dict[str, Any]]:
+def load_theorem_descriptions() -> list[dict[str, Any]]:
     """What `brittle theorems` says of every theorem of the papers, without its class."""
     rows: list[dict[str, Any]] = json.loads(STORED_THEOREMS.read_text())
     return rows
@@ -64,7 +64,7 @@ def content() -> dict[str, Any]:
     return {
         room: {
             part: {name: _words(each) for name, each in options.items()}
-            for part, options in offered(import_module(f"brittle.{room}").PARTS).items()
+            for part, options in describe_parts(import_module(f"brittle.{room}").PARTS).items()
         }
         for room in ROOMS
     }

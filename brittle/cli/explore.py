@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from brittle.cli.audit import embedded
+from brittle.cli.audit import make_default_subject
 from brittle.cli.console import say, watching
-from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, loaded, with_networks
+from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, load_model_and_data, with_networks
 from brittle.cli.options import Seed, generator
 from brittle.cli.sections import SectionedCommand
 from brittle.common.errors import require
@@ -81,11 +81,11 @@ def _subject(model: NetworkFile | None, data: DataFile | None, test: bool, seed:
     from brittle.explorer import ExplorerSubject, NetworkWalk, own_points
 
     if model is not None and data is not None:
-        network, examples = loaded(model, data)
+        network, examples = load_model_and_data(model, data)
         examples = examples.test if test else examples
         return ExplorerSubject(NetworkWalk(network, examples, model.name, _source(model, data, test)))
     own = None if data is None else own_points(data.load(), data.path)
-    network, digits = embedded(generator(seed))
+    network, digits = make_default_subject(generator(seed))
     named = replace(digits, truth=replace(digits.truth, names=("3", "8")))
     return ExplorerSubject(NetworkWalk(network, named, "The digits 3 and 8", EMBEDDED.format(seed=seed)), own)
 

@@ -7,10 +7,10 @@ import typer
 from rich.console import Group
 
 from brittle.cli.console import deliver, emit, fields_table, rows_table, say, watching
-from brittle.cli.models import DataOption, NetworkArgument, loaded, with_networks
+from brittle.cli.models import DataOption, NetworkArgument, load_model_and_data, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write, generator
-from brittle.cli.parts import Family, PartsCommand, called, with_part
-from brittle.common.errors import WRITTEN, require, required
+from brittle.cli.parts import Family, PartsCommand, get_part_name, with_part
+from brittle.common.errors import WRITTEN, require, require_value
 
 if TYPE_CHECKING:
     from brittle.auditing import Remedy, RemedyResult
@@ -39,21 +39,25 @@ def run(
     json: JsonFile = None,
 ) -> None:
     """Apply one remedy to a network and print before and after."""
-    remedy = required(remedy, f"--remedy is missing; it must be one of {REMEDIES.words}")
+    remedy = require_value(remedy, f"--remedy is missing; it must be one of {REMEDIES.words}")
     from brittle.auditing import audit
     from brittle.networks.given_back import require_form
     from brittle.networks.store import require_format
 
-    subject, examined = loaded(network, data)
+    subject, examined = load_model_and_data(network, data)
     require_format(subject, out)
     form = require_form(network.path, subject, out)
     fits = form is None or not remedy.reshapes
-    require(fits, f"{called(remedy)} makes other layers than {network.path} has: choose --out FILE.onnx or FILE.npz")
-    with watching(called(remedy)) as watch:
+    require(
+        fits, f"{get_part_name(remedy)} makes other layers than {network.path} has: choose --out FILE.onnx or FILE.npz"
+    )
+    with watching(get_part_name(remedy)) as watch:
         found = audit(subject, examined, budget=budget, remedies=(remedy,), rng=generator(seed), watch=watch)
     require(len(found.remedies) > 0, f"--budget is {budget:g}; time ran out before the remedy: give it more")
     treatment = found.remedies[0]
-    hardened = required(treatment.network if treatment.applied else None, f"{called(remedy)}: {treatment.reason}")
+    hardened = require_value(
+        treatment.network if treatment.applied else None, f"{get_part_name(remedy)}: {treatment.reason}"
+    )
     deliver(lambda: _save(hardened, form, out), lambda: emit(treatment.to_json(), json, _table(treatment)))
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from brittle.common.errors import InputError, require
-from brittle.common.parts import told
+from brittle.common.parts import describe_foreign_error
 
 
-def imported(flag: str, text: str) -> Any:
+def import_object(flag: str, text: str) -> Any:
     """What MODULE:NAME stands for; modules in the current folder are found too."""
     place, _, name = text.partition(":")
     require(bool(place and name), f"{flag} is {text!r}; MODULE:CLASS is needed")
@@ -17,6 +17,6 @@ def imported(flag: str, text: str) -> Any:
     try:
         return getattr(import_module(place), name)
     except Exception as error:  # whatever the module does when it is imported
-        raise InputError(f"{flag} {text} cannot be imported: {told(error)}") from None
+        raise InputError(f"{flag} {text} cannot be imported: {describe_foreign_error(error)}") from None
     finally:
         sys.path.pop(0)

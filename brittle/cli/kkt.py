@@ -9,10 +9,10 @@ import typer
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
 from brittle.cli.margins import LargestMarginRequest, largest_margin, share_of_largest
-from brittle.cli.models import DataOption, NetworkFile, NetworkOut, loaded, with_networks
+from brittle.cli.models import DataOption, NetworkFile, NetworkOut, load_model_and_data, with_networks
 from brittle.cli.options import JsonFile, Seed, file_to_write
 from brittle.cli.sections import SectionedCommand
-from brittle.common.errors import NETWORKS, PROGRAMS, require, required
+from brittle.common.errors import NETWORKS, PROGRAMS, require, require_value
 
 if TYPE_CHECKING:
     from brittle.data import Data
@@ -94,8 +94,8 @@ def kkt(
     from brittle.kkt import solve
     from brittle.networks import as_layered, as_two_layer
 
-    network_file = required(network_file, "no network is given; only --largest needs none")
-    given, data = loaded(network_file, data_file)
+    network_file = require_value(network_file, "no network is given; only --largest needs none")
+    given, data = load_model_and_data(network_file, data_file)
     network = as_layered(given, f"{network_file.path}: a KKT point")
     if solve_for:
         two = as_two_layer(network, f"{network_file.path}: a KKT point to solve for")

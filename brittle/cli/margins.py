@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from brittle.cli.console import deliver, emit, fields_table, say, watching
-from brittle.cli.models import DataFile, NetworkFile, loaded
+from brittle.cli.models import DataFile, NetworkFile, load_model_and_data
 from brittle.common.interrupts import keeping
 
 if TYPE_CHECKING:
@@ -78,7 +78,11 @@ class _Kept:
 
 
 def _given(network_file: NetworkFile | None, data_file: DataFile) -> "tuple[Network | None, Data]":
-    return loaded(network_file, data_file) if network_file is not None else (None, data_file.load().labelled_for(1))
+    return (
+        load_model_and_data(network_file, data_file)
+        if network_file is not None
+        else (None, data_file.load().labelled_for(1))
+    )
 
 
 def _save(found: "LargestMargin", search: LargestMarginRequest, data: "Data", data_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 
 from brittle.cli.console import say
-from brittle.cli.imported import imported
+from brittle.cli.imported import import_object
 from brittle.cli.options import RESULTS, file_to_write
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import (
@@ -147,7 +147,7 @@ DATA_HELP = f"Data: {KINDS_OF_DATA}."
 DataOption = Annotated[DataFile, typer.Option("--data", metavar="FILE", help=DATA_HELP)]
 
 
-def loaded(network: NetworkFile, data: DataFile) -> "tuple[Network, Data]":
+def load_model_and_data(network: NetworkFile, data: DataFile) -> "tuple[Network, Data]":
     """Both, the data with the labels that the network takes."""
     examples = data.load()
     known = network.load(examples)
@@ -213,7 +213,7 @@ def _lengths(shape: str | None) -> tuple[int, ...]:
 def _built(architecture: str) -> "nn.Module":
     from torch import nn
 
-    kind = imported("--architecture", architecture)
+    kind = import_object("--architecture", architecture)
     try:
         built = kind()
     except TypeError as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from brittle.common.errors import require, resolved, suffix_of
+from brittle.common.errors import require, resolve_path, suffix_of
 from brittle.common.files import require_folder, require_writable
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ def file_to_write(*suffixes: str) -> Check:
         path, flag = Path(value), option.opts[0]
         good = not suffixes or suffix_of(path) in suffixes or path.is_dir()
         require(good, f"{flag} is {path}; it must end in {' or '.join(suffixes)}")
-        place = resolved(path)
-        if resolved(path.parent) not in context.meta.get(FOLDERS, ()):
+        place = resolve_path(path)
+        if resolve_path(path.parent) not in context.meta.get(FOLDERS, ()):
             require_writable(path)
         other = context.meta.setdefault(FILES, {}).setdefault(place, flag)
         require(other == flag, f"{other} and {flag} are both {path}; name two files")
@@ -61,7 +61,7 @@ def suggesting(words: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]
 def folder_to_write(context: typer.Context, option: typer.CallbackParam, value: Any) -> Any:
     """The same for a folder, which the command makes. Such an option is eager: files may then be put there."""
     if value is not None and not context.resilient_parsing:
-        place = resolved(value)
+        place = resolve_path(value)
         require_folder(value)
         context.meta.setdefault(FOLDERS, set()).add(place)
     return value

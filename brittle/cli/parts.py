@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from brittle.cli.described import Described, stored
-from brittle.cli.imported import imported
+from brittle.cli.described import Described, load_descriptions
+from brittle.cli.imported import import_object
 from brittle.cli.options import suggesting
 from brittle.cli.sections import SectionedCommand
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common import parts as plugins
 from brittle.common.errors import require
-from brittle.common.parts import AFTER_NAME, Parameter, built, flag_of, name_of, parameters, refuse
+from brittle.common.parts import AFTER_NAME, Parameter, build_part, flag_of, name_of, parameters, refuse
 
 METAVARS = {int: "N", float: "NUMBER", str: "TEXT", Path: "PATH", bool: None, list[str]: "TEXT"}
 FAMILIES = "families"  # of a command that offers parts
@@ -46,7 +46,7 @@ class Family:
     @property
     def offered(self) -> Described:
         """The parts that can be made from what is typed, with what may be."""
-        return stored()[self.room]
+        return load_descriptions()[self.room]
 
     @property
     def parts(self) -> Mapping[str, type]:
@@ -67,7 +67,7 @@ class Family:
     @property
     def installed(self) -> list[str]:
         """The names that installed packages offer; brittle's own go first."""
-        return [name for name in plugins.offered(self.group) if name not in self.offered]
+        return [name for name in plugins.find_entry_points(self.group) if name not in self.offered]
 
     @property
     def words(self) -> str:
@@ -107,9 +107,9 @@ class Family:
         """The part of that name with what was typed."""
         called = f"the {self.noun} {word}"
         if self.is_foreign(word):
-            return built(self.foreign(word), given, called)
+            return build_part(self.foreign(word), given, called)
         name, rest = self.divided(word)
-        return built(self.parts[name], {**given, **rest}, called)
+        return build_part(self.parts[name], {**given, **rest}, called)
 
     def divided(self, word: str) -> tuple[str, dict[str, Any]]:
         """The name of one of brittle's own, and what was typed behind it."""
@@ -125,14 +125,14 @@ class Family:
 
     def foreign(self, word: str) -> type:
         """A class of the user's own, or of an installed package."""
-        found = plugins.loaded(self.group, word) if word in self.installed else imported(self.flag, word)
+        found = plugins.load_entry_point(self.group, word) if word in self.installed else import_object(self.flag, word)
         good = isinstance(found, type) and issubclass(found, self.base) and is_dataclass(found)
         require(good, f"{self.flag} is {word!r}, which is no dataclass that extends {self.kind}")
         assert isinstance(found, type)
         return found
 
 
-def called(part: Any) -> str:
+def get_part_name(part: Any) -> str:
     """The word that chooses a part."""
     behind = [getattr(part, each.field) for each in parameters(type(part)).values() if each.flag == AFTER_NAME]
     return ":".join([name_of(type(part)), *behind])
@@ -191,7 +191,7 @@ def with_part(family: Family) -> Callable[[Command], Command]:
         assert not twice, f"{family.flag} has options that the command has too: {twice}"
 
         def arguments(values: Values) -> Values:
-            given = taken(values, options)
+            given = take_values(values, options)
             return {**values, family.name: _made(family, values[family.name], given)}
 
         chooser = {family.name: parameter(family.name, family.choice, family.default)}
@@ -202,15 +202,15 @@ def with_part(family: Family) -> Callable[[Command], Command]:
     return decorate
 
 
-def typed(values: Values, names: Iterable[str]) -> Values:
+def collect_typed(values: Values, names: Iterable[str]) -> Values:
     """What was typed for these options."""
     found = {name: values[name] for name in names}
     return {name: value for name, value in found.items() if value is not None and value != []}
 
 
-def taken(values: Values, names: Iterable[str]) -> Values:
+def take_values(values: Values, names: Iterable[str]) -> Values:
     """The same, taken out of the values."""
-    found = typed(values, names)
+    found = collect_typed(values, names)
     for name in names:
         del values[name]
     return found
@@ -235,9 +235,9 @@ class PartsCommand(SectionedCommand):
         rest: list[str] = super().parse_args(ctx, args)
         for family in families:
             if family.name not in foreign:
-                family.refuse(ctx.params[family.name], typed(ctx.params, family.options))
+                family.refuse(ctx.params[family.name], collect_typed(ctx.params, family.options))
         for name, (word, names) in foreign.items():
-            ctx.params[name] = Foreign(word, taken(ctx.params, names))
+            ctx.params[name] = Foreign(word, take_values(ctx.params, names))
         return rest
 
     def _offer(self, family: Family, word: str) -> list[str]:

@@ -57,9 +57,9 @@ class ProofRequest(NamedTuple):
             if self.crew is None:
                 found = prove(network, data, lower, flips, box=box, seconds=seconds, watch=watch)
             else:
-                from brittle.experiments.pieces import proved
+                from brittle.experiments.pieces import prove_in_chunks
 
-                found = proved(network, data, lower, flips, self.crew, box=box, seconds=seconds, watch=watch)
+                found = prove_in_chunks(network, data, lower, flips, self.crew, box=box, seconds=seconds, watch=watch)
         say(str(found))
         return found
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from brittle.cli.parts import Family, options_of, taken, with_part
+from brittle.cli.parts import Family, options_of, take_values, with_part
 from brittle.cli.signatures import Command, Values, offering, own_parameters, parameter
 from brittle.common.errors import InputError, require
-from brittle.common.parts import Given, built, flag_of, option, parameters
+from brittle.common.parts import Given, build_part, flag_of, option, parameters
 
 if TYPE_CHECKING:
     from torch import Generator
@@ -74,9 +74,9 @@ def with_sampling(command: Command) -> Command:
     offered = {name: parameter(name, kind) for name, kind in {"setting": str, **options}.items()}
 
     def arguments(values: Values) -> Values:
-        setting, given = values.pop("setting"), taken(values, options)
+        setting, given = values.pop("setting"), take_values(values, options)
         require(setting is not None or not given, f"{', '.join(map(flag_of, given))} needs {SETTINGS.flag}")
-        treatment = built(SampleOptions, given, "a sample")
+        treatment = build_part(SampleOptions, given, "a sample")
         return {**values, "sampling": None if setting is None else Sampling(setting, treatment)}
 
     return with_part(SETTINGS)(offering(command, {**offered, **own}, arguments))

@@ -9,7 +9,7 @@ from brittle.cli.options import generator
 from brittle.common.errors import require
 from brittle.report.theorem_index import headings, summary, write_csv, write_latex
 from brittle.theorems import Theorem
-from brittle.theorems.trials import SweepCase, combinations, sweep, violated
+from brittle.theorems.trials import SweepCase, combinations, is_violated, sweep
 
 
 class Files(NamedTuple):
@@ -33,7 +33,7 @@ def check_each(theorem: Theorem, axes: Mapping[str, Sequence[Any]], seed: int, f
         lambda: _write(write_csv, files.csv, cases),
         lambda: _write(write_latex, files.latex, cases),
     )
-    return violated(cases)
+    return is_violated(cases)
 
 
 def _write(write: Callable[[Path, Sequence[SweepCase]], None], file: Path | None, cases: Sequence[SweepCase]) -> None:

@@ -11,7 +11,7 @@ SWITCH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 NEEDED = {int: "a whole number", float: "a number", bool: "true or false"}
 
 
-def configured(theorem: Theorem, settings: list[str]) -> Theorem:
+def configure_theorem(theorem: Theorem, settings: list[str]) -> Theorem:
     """The theorem with NAME=VALUE fields changed."""
     return _changed(theorem, {name: _value(theorem, "--set", name, text) for name, text in _pairs("--set", settings)})
 

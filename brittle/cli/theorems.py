@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from brittle.cli.console import complain, emit, rows_table, say
-from brittle.cli.described import stored_theorems, theorem_row
+from brittle.cli.described import load_theorem_descriptions, theorem_row
 from brittle.cli.options import JsonFile, file_to_write
 from brittle.common import parts
 from brittle.common.errors import InputError
@@ -30,7 +30,7 @@ def theorems(
     json_file: JsonFile = None,
 ) -> None:
     """List every theorem, those of installed packages among them: its id, its claim, and where it applies."""
-    own = stored_theorems()
+    own = load_theorem_descriptions()
     known = [*own, *_installed({row["id"] for row in own})]
     papers = list(dict.fromkeys(row["paper"] for row in known))
     if paper is not None and paper not in papers:
@@ -52,7 +52,7 @@ def theorems(
 def _installed(own: set[str]) -> list[dict[str, Any]]:
     """Those of other packages; one that is broken is told of and left out."""
     found = []
-    for identity in parts.offered(parts.THEOREMS):
+    for identity in parts.find_entry_points(parts.THEOREMS):
         if identity in own:
             continue
         try:

@@ -8,7 +8,7 @@ import typer
 from brittle.cli.console import complain, emit, fields_table, say, watching
 from brittle.cli.models import DATA_HELP, DataFile, NetworkFile, NetworkOut, with_networks
 from brittle.cli.options import RESULTS, JsonFile, Seed, file_to_write, generator
-from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.parts import Family, PartsCommand, get_part_name, with_part
 from brittle.cli.sampling import Sampling, with_sampling
 from brittle.common import interrupts
 from brittle.common.ending import Status
@@ -94,9 +94,9 @@ def train(
     if data_out is not None:
         save_data(data, data_out)
     stamp = _stamp(place)
-    with interrupts.keeping(lambda: _left(place, None if resume else stamp)), watching(called(regime)) as watch:
+    with interrupts.keeping(lambda: _left(place, None if resume else stamp)), watching(get_part_name(regime)) as watch:
         result = regime.train(network, data, rng, watch=watch, checkpoint=place, resume=resume)
-    _report(result, data, {"regime": called(regime), "seed": seed}, out, place, json_file)
+    _report(result, data, {"regime": get_part_name(regime), "seed": seed}, out, place, json_file)
 
 
 def _data(sampling: Sampling | None, file: DataFile | None, rng: "Generator") -> "Data":
@@ -122,7 +122,7 @@ def _network(
     if len(widths) == 1 and data.binary:
         return start.draw(data.columns, widths[0], rng, ambient=data.dim)
     deep = isinstance(start, TorchLinearInit)
-    require(deep, f"--init is {called(start)!r}; several hidden layers or classes begin as 'pytorch'")
+    require(deep, f"--init is {get_part_name(start)!r}; several hidden layers or classes begin as 'pytorch'")
     assert isinstance(start, TorchLinearInit)
     outputs = 1 if data.binary else data.classes
     return start.draw_deep(data.columns, widths, rng, outputs=outputs, ambient=data.dim)

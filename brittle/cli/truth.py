@@ -8,7 +8,7 @@ import typer
 
 from brittle.cli.console import emit, rows_table, say, watching
 from brittle.cli.options import JsonFile, Seed, folder_to_write
-from brittle.cli.parts import Family, PartsCommand, called, with_part
+from brittle.cli.parts import Family, PartsCommand, get_part_name, with_part
 from brittle.cli.sections import WholeSentences
 from brittle.common.errors import InputError, require
 
@@ -61,11 +61,11 @@ def make_command(
 
 def _build(recipe: "ProblemRecipe", folder: Path) -> bool:
     """Whether it could be built: real data may be absent."""
-    from brittle.truth import made, save_problem
+    from brittle.truth import make_problem, save_problem
 
     try:
         with watching(recipe.name) as watch:
-            problem = made(recipe, watch)
+            problem = make_problem(recipe, watch)
     except InputError as error:
         if not recipe.needs:
             raise
@@ -129,12 +129,12 @@ def check_command(
     json_file: JsonFile = None,
 ) -> None:
     """Prove the radii again from their files, by proofcheck alone. Exit 1 where one is not proved."""
-    from brittle.truth import checked, problems_in
+    from brittle.truth import check_proofs, problems_in
 
     counts = {}
     with watching("proofs") as watch:
         for problem in _told(problems_in(folder, only), watch):
-            counts[problem.name] = checked(problem, folder)
+            counts[problem.name] = check_proofs(problem, folder)
     rows = [[name, *each] for name, each in counts.items()]
     total, again = (sum(each) for each in zip(*counts.values(), strict=True))
     found = [dict(zip(("name", "proved", "again"), row, strict=True)) for row in rows]
@@ -163,21 +163,28 @@ def score_command(
     """Rank an attack by its true excess, or lower bounds by soundness and tightness. Exit 1 where one is unsound."""
     asked = [each for each in (attack, method, bounds_file) if each is not None]
     require(len(asked) == 1, "name one of --attack, --method and --bounds: what is to be scored")
-    from brittle.truth import attack_scores, attacked, bound_scores, bounded, problems_in, stated
+    from brittle.truth import (
+        attack_scores,
+        bound_scores,
+        measure_attack,
+        measure_certificate,
+        problems_in,
+        read_stated_bounds,
+    )
 
     problems = list(problems_in(folder))
     if attack is not None:
-        with watching(called(attack)) as watch:
-            rows = attack_scores([attacked(attack, each, seed) for each in _told(problems, watch)])
-        _emit_attack(called(attack), rows, json_file)
+        with watching(get_part_name(attack)) as watch:
+            rows = attack_scores([measure_attack(attack, each, seed) for each in _told(problems, watch)])
+        _emit_attack(get_part_name(attack), rows, json_file)
         return
     if method is not None:
         certificate: Certificate = METHODS.chosen(method, {})
         with watching(method) as watch:
-            measured = [bounded(certificate, each, seed) for each in _told(problems, watch)]
+            measured = [measure_certificate(certificate, each, seed) for each in _told(problems, watch)]
     else:
         assert bounds_file is not None
-        measured = stated(bounds_file, problems)
+        measured = read_stated_bounds(bounds_file, problems)
     scores = bound_scores(measured)
     _emit_bounds(method or str(bounds_file), scores, json_file)
     if scores[-1].unsound:

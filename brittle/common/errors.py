@@ -54,7 +54,7 @@ def require(condition: bool, message: str) -> None:
         raise InputError(message)
 
 
-def required(value: Thing | None, message: str) -> Thing:
+def require_value(value: Thing | None, message: str) -> Thing:
     """The value, which may not be missing."""
     if value is None:
         raise InputError(message)
@@ -132,7 +132,7 @@ def existing(path: str | Path) -> Path:
     return path
 
 
-def resolved(path: str | Path) -> Path:
+def resolve_path(path: str | Path) -> Path:
     """Return the absolute path behind symbolic links; links that lead back to themselves are refused."""
     path = Path(path)
     try:

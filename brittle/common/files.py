@@ -16,7 +16,7 @@ import numpy as np
 from brittle.common import interrupts
 from brittle.common.errors import InputError, require
 from brittle.common.errors import existing as existing
-from brittle.common.limits import LARGEST_BYTES, Archive, opened
+from brittle.common.limits import LARGEST_BYTES, Archive, open_archive
 
 if sys.platform != "win32":
     import fcntl
@@ -58,7 +58,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
     """A file that takes its place at `path` only when the block ends without an error."""
     path, partial = Path(path), None
     try:
-        with interrupts.held():
+        with interrupts.hold_signals():
             handle, partial = _begun(path)
         with interrupts.last_words(partial.unlink), lock_kept(handle):
             with os.fdopen(handle, "wb") as stream:
@@ -77,7 +77,7 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
 
 def require_writable(path: str | Path) -> None:
     """Say now what would keep a file from being written there after hours of work."""
-    with interrupts.held():
+    with interrupts.hold_signals():
         handle, partial = _begun(Path(path))
         os.close(handle)
         _remove(partial)
@@ -141,7 +141,7 @@ def read_npz(path: str | Path, names: tuple[str, ...], texts: tuple[str, ...] = 
 
     Those that `texts` names too may hold short texts instead.
     """
-    with opened(path, "a complete .npz file (truncated, or not a zip archive)", inner=False) as archive:
+    with open_archive(path, "a complete .npz file (truncated, or not a zip archive)", inner=False) as archive:
         members = {name: f"{name}.npy" if f"{name}.npy" in archive else name for name in names}
         return {
             name: _read_member(archive, name, member, name in texts)

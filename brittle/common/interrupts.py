@@ -50,7 +50,7 @@ def install() -> None:
     """Take over the signals of this process."""
     listener, wakeup = socket.socketpair()
     wakeup.setblocking(False)
-    with blocked(*SIGNALS):  # the main thread is to receive them
+    with block_signals(*SIGNALS):  # the main thread is to receive them
         threading.Thread(target=_end_after_grace, args=(listener,), daemon=True).start()
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as of nohup, or in the background
@@ -87,7 +87,7 @@ def leave(code: int) -> NoReturn:
 
 
 @contextmanager
-def blocked(*numbers: signal.Signals) -> Iterator[None]:
+def block_signals(*numbers: signal.Signals) -> Iterator[None]:
     """Processes and threads that begin here never receive these signals; this one receives them afterwards."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -100,7 +100,7 @@ def blocked(*numbers: signal.Signals) -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def hold_signals() -> Iterator[None]:
     """What happens here is not cut in two: a signal takes effect at its end."""
     main = threading.current_thread() is threading.main_thread()
     _state.depth += main

@@ -16,7 +16,7 @@ WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "
 LONGEST = 100  # characters of a value in a message
 
 
-def kinds_checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
+def check_kinds(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Refuse arguments that are not what the function's annotations say; NaN is no number."""
     signature = inspect.signature(function)
 

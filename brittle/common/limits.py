@@ -150,7 +150,7 @@ class Archive:
 
 
 @contextmanager
-def opened(path: str | Path, what: str, inner: bool = True) -> Iterator[Archive]:
+def open_archive(path: str | Path, what: str, inner: bool = True) -> Iterator[Archive]:
     """An archive; whatever is damaged in it is said in one line that begins with the path and calls it `what`."""
     path = existing(path)
     try:

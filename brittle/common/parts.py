@@ -15,7 +15,7 @@ THEOREMS = "brittle.theorems"  # the group of those who offer theorems, which ar
 
 
 @cache
-def offered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
+def find_entry_points(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """By name, all that are called so; nothing is imported."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for each in entry_points(group=group):
@@ -23,18 +23,20 @@ def offered(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     return found
 
 
-def loaded(group: str, name: str) -> Any:
+def load_entry_point(group: str, name: str) -> Any:
     """What the entry point stands for; whatever goes wrong there is one line that names it."""
-    points = offered(group)[name]
+    points = find_entry_points(group)[name]
     places = " and ".join(sorted({each.value for each in points}))
     require(len({each.value for each in points}) == 1, f"two plug-ins of {group} are called {name!r}: {places}")
     try:
         return points[0].load()
     except Exception as error:
-        raise InputError(f"the plug-in {name!r} of {group} ({places}) is broken: {told(error)}") from None
+        raise InputError(
+            f"the plug-in {name!r} of {group} ({places}) is broken: {describe_foreign_error(error)}"
+        ) from None
 
 
-def told(error: BaseException) -> str:
+def describe_foreign_error(error: BaseException) -> str:
     """An error of somebody else's code, by its kind and words."""
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
@@ -78,7 +80,7 @@ def option(help: str, flag: str = "", **further: Any) -> dict[str, Option]:
     return {KEY: Option(help, flag, **further)}
 
 
-def unasked(help: str, reason: str) -> dict[str, NotAnOption]:
+def not_an_option(help: str, reason: str) -> dict[str, NotAnOption]:
     """The metadata of a field that cannot be typed."""
     return {KEY: NotAnOption(help, reason)}
 
@@ -228,7 +230,7 @@ def refuse(known: Mapping[str, Parameter], given: Given, called: str) -> None:
             each.refuse(given[name])
 
 
-def built(part: type[Part], given: Given, called: str) -> Part:
+def build_part(part: type[Part], given: Given, called: str) -> Part:
     """The part with what was typed; one line if something does not belong to it or is missing."""
     known = parameters(part)
     refuse(known, given, called)
@@ -248,4 +250,4 @@ def _held(field: Field[Any], kind: type | None, given: Given, called: str) -> An
     kind = type(usual) if kind is None else kind
     typed = {parameters(kind)[name].field for name in given if name in parameters(kind)}
     kept = {each.name for each in fields(kind)} & {each.name for each in fields(usual)} - typed
-    return replace(built(kind, given, called), **{name: getattr(usual, name) for name in kept})
+    return replace(build_part(kind, given, called), **{name: getattr(usual, name) for name in kept})

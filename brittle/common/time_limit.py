@@ -1,6 +1,6 @@
 """A limit on computing time and on the clock, which the loops inside a piece of work look at themselves.
 
-`limited(limit)` sets it for everything that is called inside; the loops call `check_time()` between two steps, which
+`limit_time(limit)` sets it for everything that is called inside; the loops call `check_time()` between two steps, which
 raises `TimeLimitReached` once it has passed. Whoever holds a partial result catches that and returns what is there.
 """
 
@@ -53,7 +53,7 @@ _limit: ContextVar[TimeLimit | None] = ContextVar("limit", default=None)
 
 
 @contextmanager
-def limited(limit: TimeLimit | None) -> Iterator[None]:
+def limit_time(limit: TimeLimit | None) -> Iterator[None]:
     """Loops inside end at this limit, or at that around it where that is nearer; with None they end by themselves."""
     around = _limit.get()
     token = _limit.set(limit if limit is None or around is None else limit.or_sooner(around))
@@ -64,10 +64,10 @@ def limited(limit: TimeLimit | None) -> Iterator[None]:
 
 
 @contextmanager
-def limited_to(part: float) -> Iterator[None]:
+def limit_time_to_share(part: float) -> Iterator[None]:
     """Loops inside have this part of the time that is left, where there is a limit."""
     limit = _limit.get()
-    with nullcontext() if limit is None else limited(limit.share(part)):
+    with nullcontext() if limit is None else limit_time(limit.share(part)):
         yield
 
 

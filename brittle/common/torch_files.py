@@ -20,9 +20,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from brittle.common.errors import InputError, about, require, required
+from brittle.common.errors import InputError, about, require, require_value
 from brittle.common.files import existing, replacing
-from brittle.common.limits import LARGEST_ARRAYS, LARGEST_PICKLE, LARGEST_TEXT, Archive, ByteLimit, opened
+from brittle.common.limits import LARGEST_ARRAYS, LARGEST_PICKLE, LARGEST_TEXT, Archive, ByteLimit, open_archive
 
 LARGEST_INTEGER = 2**63
 TEXTS = (
@@ -87,7 +87,7 @@ class _Machine:
             self.stack.append(argument)
         elif name not in ("PROTO", "FRAME"):
             work = getattr(self, f"_{name.lower()}", None) or self._memory(name)
-            required(work, f"has a pickle with the instruction {name}, which is not read")(argument)
+            require_value(work, f"has a pickle with the instruction {name}, which is not read")(argument)
 
     def pop(self) -> Any:
         if self.marks and len(self.stack) <= self.marks[-1]:
@@ -251,7 +251,7 @@ class Storages:
         if isinstance(value, PickledCall) and value.name in OTHER_TENSORS:
             raise InputError(f"{path}: array '{name}' is {OTHER_TENSORS[value.name]}; a dense real tensor is needed")
         rebuilt = isinstance(value, PickledCall) and value.name == "torch._utils._rebuild_tensor_v2"
-        require(rebuilt, f"{path}: '{name}' is {described(value)}; a tensor is needed")
+        require(rebuilt, f"{path}: '{name}' is {describe_value(value)}; a tensor is needed")
         match value.arguments:
             case (PickledCall(name="persistent", arguments=(pid,)), int(offset), tuple(size), tuple(stride), *rest):
                 plain = not any(rest[2:])
@@ -293,7 +293,7 @@ class Storages:
         return storage.as_strided(size, stride, offset)
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """What a value of a pickle is, for a person."""
     if isinstance(value, PickledCall | Name):
         name = value.name if isinstance(value, PickledCall) else value.text
@@ -304,10 +304,10 @@ def described(value: Any) -> str:
 
 
 @contextmanager
-def opened_pt(path: str | Path) -> Iterator[tuple[Any, Storages]]:
+def open_pt(path: str | Path) -> Iterator[tuple[Any, Storages]]:
     """What a file of torch.save describes, and the storages to read its tensors from."""
     what = "a complete .pt file of plain tensors (truncated, or not written by torch.save)"
-    with opened(path, what) as archive:
+    with open_archive(path, what) as archive:
         scripted = "constants.pkl" in archive
         require(not scripted, f"{path}: holds TorchScript code; tensors alone are read here")
         stored = archive.claimed <= archive.budget.held  # torch.save does not compress
@@ -358,12 +358,12 @@ def _owned(tensors: Mapping[str, Tensor]) -> Named:
 
 def read_pt(path: str | Path) -> tuple[Named, Notes]:
     """The tensors of a dictionary that torch.save wrote, and its short texts; a checkpoint's state is unwrapped."""
-    with opened_pt(path) as (content, storages):
+    with open_pt(path) as (content, storages):
         for key in STATE_KEYS:
             if isinstance(content, dict) and isinstance(content.get(key), dict):
                 content = content[key]
         wanted = isinstance(content, dict) and all(isinstance(key, str) for key in content)
-        require(wanted, f"{path}: holds {described(content)}; a dictionary of named tensors is needed")
+        require(wanted, f"{path}: holds {describe_value(content)}; a dictionary of named tensors is needed")
         notes = {name: value for name, value in content.items() if isinstance(value, str)}
         return {name: storages.tensor(name, content[name]) for name in content if name not in notes}, notes
 

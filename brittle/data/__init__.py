@@ -9,7 +9,7 @@ from brittle.data.images import Cifar10, Digits, FashionMnist, ImageSet, Mnist
 from brittle.data.orthogonal import AlmostOrthogonal, Gaussian, Orthogonal, Sphere
 from brittle.data.sources import DatasetStatus, data_folder, fetch, holding
 from brittle.data.subspace import GivenPoints, Grid25, Line7, Subspace
-from brittle.data.transforms import downsample, explained_variance, principal, two_classes, unit_norm
+from brittle.data.transforms import compute_explained_variance, downsample, principal, two_classes, unit_norm
 
 PARTS = by_name(
     (
@@ -54,9 +54,9 @@ __all__ = [
     "Subspace",
     "Summary",
     "as_data",
+    "compute_explained_variance",
     "data_folder",
     "downsample",
-    "explained_variance",
     "fetch",
     "holding",
     "load_data",

@@ -20,7 +20,7 @@ LARGEST_CLASS_NUMBER = 10**6
 LARGEST_SAMPLE_BYTES = 4 * 2**30
 
 
-def checked_examples(name: str, X: Tensor) -> Tensor:
+def check_examples(name: str, X: Tensor) -> Tensor:
     """X as float64."""
     require(X.ndim == 2, f"{name} has shape {tuple(X.shape)}; one row per example and one column per feature is needed")
     require(X.shape[0] > 0, f"{name} has no rows; at least one example is needed")
@@ -33,7 +33,7 @@ def checked_examples(name: str, X: Tensor) -> Tensor:
     return X
 
 
-def checked_labels(labels: dict[str, Tensor], counts: dict[str, int]) -> dict[str, Tensor]:
+def check_labels(labels: dict[str, Tensor], counts: dict[str, int]) -> dict[str, Tensor]:
     """All of them as float64 signs, or all of them as int64 class numbers."""
     for name, y in labels.items():
         require(y.ndim == 1, f"{name} has shape {tuple(y.shape)}; one label per example is needed")
@@ -187,7 +187,7 @@ def _example(array: NDArray[Any]) -> str:
     return repr(next(each for each in array.flat if not isinstance(each, int | float)))[:60]
 
 
-def numbered(labels: Mapping[str, Labels], names: Names | None) -> tuple[dict[str, Tensor], Names | None]:
+def number_labels(labels: Mapping[str, Labels], names: Names | None) -> tuple[dict[str, Tensor], Names | None]:
     """Labels as numbers, and what their classes are called.
 
     Texts are numbered in the order of `names`, in alphabetical order where there are none; two become -1 and +1.

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import note, require, require_count, required
-from brittle.common.kinds import kinds_checked
+from brittle.common.errors import note, require, require_count, require_value
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import check_fields
 from brittle.data.arrays import (
     Examples,
     Labels,
     as_rows,
+    check_examples,
+    check_labels,
     check_truth,
-    checked_examples,
-    checked_labels,
     column_names,
-    numbered,
+    number_labels,
 )
 
 
@@ -97,8 +97,8 @@ class Data:
             same = self.X_test.shape[1] == self.X.shape[1]
             require(same, f"X_test has {self.X_test.shape[1]} columns and X has {self.X.shape[1]}; they must agree")
             labels["y_test"], counts["y_test"] = self.y_test, len(self.X_test)
-        numbers, names = numbered(labels, self.truth.names)
-        for name, y in checked_labels(numbers, counts).items():
+        numbers, names = number_labels(labels, self.truth.names)
+        for name, y in check_labels(numbers, counts).items():
             object.__setattr__(self, name, y)
         if image is not None or names != self.truth.names or features != self.truth.features:
             truth = replace(self.truth, image=image or self.truth.image, names=names, features=features)
@@ -107,7 +107,7 @@ class Data:
 
     def _flatten(self, name: str) -> tuple[int, ...] | None:
         rows, shape = as_rows(name, getattr(self, name))
-        object.__setattr__(self, name, checked_examples(name, rows))
+        object.__setattr__(self, name, check_examples(name, rows))
         return shape
 
     def __len__(self) -> int:
@@ -159,7 +159,7 @@ class Data:
     @property
     def test(self) -> "Data":
         """The held-out examples as data of their own."""
-        X, y = (required(each, "these data have no test examples") for each in (self.X_test, self.y_test))
+        X, y = (require_value(each, "these data have no test examples") for each in (self.X_test, self.y_test))
         return Data(X, y, truth=replace(self.truth, cluster=self.truth.cluster_test, cluster_test=None))
 
     @property
@@ -212,7 +212,7 @@ class Setting(ABC):
         """Whether this is a given set of examples, of which `sample` takes all or a random subset."""
         return False
 
-    @kinds_checked
+    @check_kinds
     def sample(
         self, examples: int | None = None, rng: Generator | None = None, *, test: int | None = 0, in_span: bool = False
     ) -> Data:

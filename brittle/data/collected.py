@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, IterableDataset, RandomSampler, SequentialSampler
 
-from brittle.common.errors import InputError, require, required
-from brittle.common.kinds import kinds_checked
+from brittle.common.errors import InputError, require, require_value
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data.arrays import LARGEST_SAMPLE_BYTES, Examples, Labels
 from brittle.data.base import Data, DataInfo
@@ -33,10 +33,10 @@ def as_data(X: Data | Examples, y: Labels | str | None = None) -> Data:
     if isinstance(X, Data):
         require(y is None, "y is given beside a Data, which has labels of its own: leave it out")
         return X
-    return Data(*paired(X, y))
+    return Data(*split_pairs(X, y))
 
 
-def paired(X: Examples, y: Labels | str | None) -> tuple[Examples, Labels]:
+def split_pairs(X: Examples, y: Labels | str | None) -> tuple[Examples, Labels]:
     """Examples and labels, from whatever `as_data` takes."""
     if isinstance(X, Dataset | DataLoader):
         require(y is None, f"y is given beside a {type(X).__name__}, which has labels of its own: leave it out")
@@ -45,7 +45,7 @@ def paired(X: Examples, y: Labels | str | None) -> tuple[Examples, Labels]:
         X, y = X
     if isinstance(y, str):
         return _divided(X, y)
-    return X, required(y, "y is missing: give the labels of the examples, or data that have them")
+    return X, require_value(y, "y is missing: give the labels of the examples, or data that have them")
 
 
 def _divided(table: Any, label: str) -> tuple[Any, Any]:
@@ -165,7 +165,7 @@ class Summary(Result):
     truth: dict[str, object]
 
 
-@kinds_checked
+@check_kinds
 def summary(data: Data) -> Summary:
     """What these data are, counted and measured.
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from brittle.common.errors import KINDS_OF_DATA, InputError, about, require, suffix_of
 from brittle.common.files import existing, read_npz, write_npz
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import option
-from brittle.common.torch_files import PickledCall, Storages, described, opened_pt
+from brittle.common.torch_files import PickledCall, Storages, describe_value, open_pt
 from brittle.data.arrays import Examples, Labels
 from brittle.data.base import Data, DataInfo, GivenSet
 from brittle.data.picture_folder import picture_folder
@@ -81,7 +81,7 @@ def _table(X: Examples, y: Labels, features: Sequence[str] | None) -> Data:
     return Data(X, y, truth=DataInfo(features=tuple(features) if clear and features else None))
 
 
-@kinds_checked
+@check_kinds
 def load_data(path: str | Path) -> Data:
     """Data from a .npz or .pt file, a .csv or .parquet table (label in the last column) or a folder of pictures.
 
@@ -94,7 +94,7 @@ def load_data(path: str | Path) -> Data:
     return File(path).load()
 
 
-@kinds_checked
+@check_kinds
 def save_data(data: Data, path: str | Path) -> None:
     """Everything that `data` holds, its truth too, as .npz; `load_data` gives it back.
 
@@ -220,10 +220,10 @@ def _read_npz(path: Path) -> Arrays:
 
 def _read_pt(path: Path) -> Arrays:
     """A dictionary of named tensors, or the pair (X, y)."""
-    with opened_pt(path) as (content, storages):
+    with open_pt(path) as (content, storages):
         if isinstance(content, list | tuple) and len(content) == 2:
             content = dict(zip(("X", "y"), content, strict=True))
-        found = f"must hold a dictionary with the tensors X and y, or the pair (X, y), not {described(content)}"
+        found = f"must hold a dictionary with the tensors X and y, or the pair (X, y), not {describe_value(content)}"
         require(isinstance(content, dict), found)
         return {name: _plain(name, content[name], storages) for name in NAMES if name in content}
 

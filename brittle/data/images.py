@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.common.errors import InputError, require, required
+from brittle.common.errors import InputError, require, require_value
 from brittle.common.limits import LARGEST_BYTES, ByteLimit, MeteredReader
 from brittle.common.parts import option
 from brittle.common.torch_files import PickledCall, read_pickle
@@ -99,7 +99,7 @@ def _form(folder: Path) -> tuple[Reader, Fetcher]:
         for suffix, reader in ((".bin", _binary_batch), ("", _python_batch)):
             if (place / f"test_batch{suffix}").is_file():
                 return reader, _loose(place, suffix)
-    packed = required(archive(folder), f"{folder}: CIFAR-10 is not there; run: brittle data fetch cifar10")
+    packed = require_value(archive(folder), f"{folder}: CIFAR-10 is not there; run: brittle data fetch cifar10")
     contents = dict(_members(packed))
     binary = "binary" in packed.name
     return (_binary_batch if binary else _python_batch), _packed(packed, contents, ".bin" if binary else "")
@@ -173,7 +173,7 @@ def _python_batch(where: str, content: bytes) -> CifarPictures:
     require(known, f"{where}: must hold labels, a list of class numbers")
     assert isinstance(labels, list)
     table = _table(batch.get("data"), len(labels))
-    table = required(table, f"{where}: must hold data, an array of {len(labels)} rows of {PIXELS} bytes")
+    table = require_value(table, f"{where}: must hold data, an array of {len(labels)} rows of {PIXELS} bytes")
     return table, _checked(where, np.array(labels, np.uint8))
 
 

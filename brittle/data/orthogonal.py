@@ -35,7 +35,7 @@ class Sphere(Setting):
         assert test is not None
         radius = self.dim**0.5 if self.radius is None else self.radius
         X = to_norm(gaussians(examples + test, self.dim, rng, in_span=in_span), radius)
-        return divided(X, random_signs(len(X), rng), examples, DataInfo(dim=self.dim, radius=radius))
+        return split_rows(X, random_signs(len(X), rng), examples, DataInfo(dim=self.dim, radius=radius))
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Gaussian(Setting):
         assert test is not None
         deviation = (1 / self.dim if self.variance is None else self.variance) ** 0.5
         X = gaussians(examples + test, self.dim, rng, in_span=in_span) * deviation
-        return divided(X, random_signs(len(X), rng), examples, DataInfo(dim=self.dim, noise=deviation))
+        return split_rows(X, random_signs(len(X), rng), examples, DataInfo(dim=self.dim, noise=deviation))
 
 
-def divided(X: Tensor, y: Tensor, examples: int, truth: DataInfo) -> Data:
+def split_rows(X: Tensor, y: Tensor, examples: int, truth: DataInfo) -> Data:
     """The first `examples` rows to train on, the others to test on."""
     if len(X) == examples:
         return Data(X, y, truth=truth)
@@ -139,7 +139,7 @@ class AlmostOrthogonal(Setting):
         if not in_span:
             X = X @ orthonormal(self.dim, count, rng).T
         y = torch.cat([halves(examples), halves(test)])
-        return divided(X, y, examples, DataInfo(dim=self.dim, radius=self.dim**0.5, coherence=self.coherence))
+        return split_rows(X, y, examples, DataInfo(dim=self.dim, radius=self.dim**0.5, coherence=self.coherence))
 
     def _factor(self, count: int, rng: Generator) -> Tensor:
         """L with LLᵀ = d·I + p·S, where S is symmetric, uniform in [-1, 1] and scaled to attain 1."""

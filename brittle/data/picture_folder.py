@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from brittle.common.errors import InputError, about, require, required
+from brittle.common.errors import InputError, about, require, require_value
 from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_RATIO, read_whole
 from brittle.data.arrays import require_room
 from brittle.data.base import Data, DataInfo
@@ -83,7 +83,7 @@ def _shape(files: list[Path]) -> tuple[tuple[int, int], bool]:
             grey = grey and picture.mode in ("1", "L", "LA", "I", "F", "I;16")
             deep = picture.mode in ("I", "F", "I;16")
             require(not deep, f"{file}: has pixels of more than 8 bits ({picture.mode}), which are not read")
-    return required(first, "there are no pictures"), grey
+    return require_value(first, "there are no pictures"), grey
 
 
 def _pixels(files: Listed, size: tuple[int, int], grey: bool) -> NDArray[Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from brittle.common.errors import InputError, require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 
@@ -108,7 +108,7 @@ def data_folder() -> Path:
     return Path(pooch.os_cache("brittle"))
 
 
-@kinds_checked
+@check_kinds
 def holding(name: str) -> DatasetStatus:
     """Look at the files of one data set, without any network.
 
@@ -138,7 +138,7 @@ def _state(path: Path, sha: str) -> str:
     return "verified" if sha256(path) == sha else "different"
 
 
-@kinds_checked
+@check_kinds
 def fetch(name: str, watch: Watch = silent) -> DatasetStatus:
     """Download what is missing or damaged, check every SHA-256, and say what is there now.
 

@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_not_negative
-from brittle.common.parts import Given, option, unasked
+from brittle.common.parts import Given, not_an_option, option
 from brittle.data.arrays import DIM, require_room
 from brittle.data.base import Data, DataInfo, GivenSet, Setting
 from brittle.data.files import File
@@ -30,7 +30,7 @@ class GivenPoints(GivenSet):
 
     name: ClassVar = "given"
 
-    data: Data = field(metadata=unasked("The examples.", "File takes those of a file"))
+    data: Data = field(metadata=not_an_option("The examples.", "File takes those of a file"))
 
     def load(self) -> Data:
         return self.data

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from brittle.common.errors import InputError, require, required
+from brittle.common.errors import InputError, require, require_value
 from brittle.common.limits import LARGEST_TEXT, ByteLimit
 from brittle.data.arrays import LONGEST_NAME
 
@@ -103,7 +103,7 @@ def label_column(label: str | int, names: list[str] | None, width: int) -> int:
     if isinstance(label, int):
         require(-width <= label < width, f"label is {label}; the columns are numbered from 0 to {width - 1}")
         return label % width
-    names = required(names, f"label is {label!r}; a label column by name needs a header line")
+    names = require_value(names, f"label is {label!r}; a label column by name needs a header line")
     names = [name.strip() for name in names]
     require(label in names, f"label is {label!r}; the columns are {', '.join(names[:10])}")
     return names.index(label)

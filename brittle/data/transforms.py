@@ -6,8 +6,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from brittle.common.errors import require, require_count, required
-from brittle.common.kinds import kinds_checked
+from brittle.common.errors import require, require_count, require_value
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import Given, option
 from brittle.data.base import Data, DataInfo
 
@@ -69,7 +69,7 @@ def _shown(y: Tensor) -> str:
     return ", ".join(values[:10]) + (", ..." if len(values) > 10 else "")
 
 
-@kinds_checked
+@check_kinds
 def downsample(data: Data, side: int) -> Data:
     """Pictures resized to side × side by an antialiased triangle filter, so that d = side² for grey ones.
 
@@ -80,7 +80,7 @@ def downsample(data: Data, side: int) -> Data:
         16
     """
     require_count("side", side)
-    image = required(data.truth.image, "these data are not pictures: their shape as an image is not known")
+    image = require_value(data.truth.image, "these data are not pictures: their shape as an image is not known")
     channels = image[0] if len(image) == 3 else 1
     shape = (channels, side, side) if len(image) == 3 else (side, side)
 
@@ -92,7 +92,7 @@ def downsample(data: Data, side: int) -> Data:
     return _mapped(data, resized, DataInfo(dim=channels * side * side, image=shape))
 
 
-@kinds_checked
+@check_kinds
 def unit_norm(data: Data) -> Data:
     """Every example divided by its Euclidean norm; a linear subspace that held them still does.
 
@@ -116,7 +116,7 @@ def unit_norm(data: Data) -> Data:
     return _mapped(data, normed, truth)
 
 
-@kinds_checked
+@check_kinds
 def principal(data: Data, components: int, *, centred: bool = False) -> Data:
     """Examples projected on the affine subspace of the top principal components of the training examples.
 
@@ -155,13 +155,13 @@ def principal(data: Data, components: int, *, centred: bool = False) -> Data:
     return _mapped(data, projected, truth)
 
 
-@kinds_checked
-def explained_variance(data: Data) -> Tensor:
+@check_kinds
+def compute_explained_variance(data: Data) -> Tensor:
     """Cumulative share of the training variance on the first 1, 2, ... principal components.
 
     Examples:
         >>> import brittle as bt
-        >>> shares = bt.data.explained_variance(bt.data.Line7().sample())
+        >>> shares = bt.data.compute_explained_variance(bt.data.Line7().sample())
         >>> [round(share, 6) for share in shares.tolist()]
         [1.0, 1.0]
     """

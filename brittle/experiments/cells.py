@@ -27,7 +27,7 @@ class Kept(Protocol):
 Piece = TypeVar("Piece", bound=Kept)
 
 
-def finished_cells(
+def run_cells(
     cells: Sequence[Piece], folder: Path, work: Work, engine: Engine | None = None
 ) -> Iterator[tuple[Piece, Measured | Exception]]:
     """Every cell once, in whatever order: those in the folder first, the others as they are measured and written."""
@@ -36,7 +36,7 @@ def finished_cells(
     except OSError as error:
         raise InputError(f"{folder}: cannot be made a folder ({error.strerror or error})") from None
     by_key = {cell.key: cell for cell in cells}
-    done = saved(folder, cells)
+    done = load_cells(folder, cells)
     yield from ((cell, done[key]) for key, cell in by_key.items() if key in done)
     missing = [cell.task for key, cell in by_key.items() if key not in done]
     for task, outcome in (engine or Local()).run(work, missing):
@@ -45,7 +45,7 @@ def finished_cells(
         yield by_key[task.key], outcome
 
 
-def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: list[Measured]) -> FigureResult:
+def conclude_figure(experiment: Experiment, preset: str, cells: list[Cell], measured: list[Measured]) -> FigureResult:
     """The figure: its points, its claims, and the cells that missed their stop."""
     points = [{**cell.to_json(), **each["measured"]} for cell, each in zip(cells, measured, strict=True)]
     good = [point for point in points if point.get("reached") is not False]
@@ -63,7 +63,7 @@ def concluded(experiment: Experiment, preset: str, cells: list[Cell], measured: 
     )
 
 
-def timed(cell: Cell) -> Measured:
+def time_cell(cell: Cell) -> Measured:
     """What was measured, apart from how long it took: seconds of computing, which other processes do not lengthen."""
     begun = time.thread_time()
     measured: Point = jsonable(cell.measure())
@@ -71,7 +71,7 @@ def timed(cell: Cell) -> Measured:
     return {"measured": measured, "seconds": {"cells": time.thread_time() - begun, **seconds}}
 
 
-def saved(folder: Path, cells: Sequence[Kept]) -> dict[str, Measured]:
+def load_cells(folder: Path, cells: Sequence[Kept]) -> dict[str, Measured]:
     """The cells that are in the folder, by their key; a damaged file counts as absent."""
     found = {}
     for key in (cell.key for cell in cells):

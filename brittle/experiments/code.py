@@ -52,14 +52,14 @@ def used_modules(module: str, sources: Sources = INSTALLED) -> frozenset[str]:
     """The module, and what it imports from the package, directly or by way of others."""
     found, waiting = {module}, [module]
     while waiting:
-        more = imported(waiting.pop(), sources) - found
+        more = find_imports(waiting.pop(), sources) - found
         found |= more
         waiting += more
     return frozenset(found)
 
 
 @cache
-def imported(module: str, sources: Sources = INSTALLED) -> frozenset[str]:
+def find_imports(module: str, sources: Sources = INSTALLED) -> frozenset[str]:
     """The modules of the package that one module names in its imports."""
     return frozenset(name for name in _named(_text(module, sources), sources.package) if sources.read(name) is not None)
 

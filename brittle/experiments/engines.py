@@ -64,7 +64,7 @@ def _start_server() -> None:
 
     with _silent_about_leaks():
         resource_tracker.ensure_running()  # first: it changes the mask of signals
-    with interrupts.blocked(signal.SIGINT):
+    with interrupts.block_signals(signal.SIGINT):
         forkserver.ensure_running()
 
 

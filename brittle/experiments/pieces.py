@@ -21,11 +21,11 @@ from brittle.common.errors import InputError, require
 from brittle.common.progress import Progress, Watch, silent
 from brittle.data import Data
 from brittle.experiments.cell import Task
-from brittle.experiments.cells import finished_cells
+from brittle.experiments.cells import run_cells
 from brittle.experiments.code import code_hash
 from brittle.experiments.engines import Engine, Measured
 from brittle.networks import Network
-from brittle.proving import Proof, joined, prove
+from brittle.proving import Proof, join_proofs, prove
 
 LENGTH = 24  # hexadecimal digits
 
@@ -119,7 +119,7 @@ class Executor:
         found: dict[str, Measured] = {}
         failed: list[Exception] = []
         place = count = 0
-        for task, outcome in finished_cells(tasks, folder, carry_out, self.engine):
+        for task, outcome in run_cells(tasks, folder, carry_out, self.engine):
             count += 1
             watch(Progress(count / len(tasks), f"{count} of {len(tasks)} chunks"))
             if isinstance(outcome, Exception):
@@ -218,7 +218,7 @@ class AttackedChunk:
         return {field.name: getattr(found, field.name) for field in fields(found)}
 
 
-def certified(
+def certify_in_chunks(
     network: Network,
     data: Data,
     method: Certificate,
@@ -245,7 +245,7 @@ def certified(
     )
 
 
-def proved(
+def prove_in_chunks(
     network: Network,
     data: Data,
     lower: Tensor,
@@ -263,10 +263,10 @@ def proved(
         for each in zip(chunks(data, CERTIFIED_AT_ONCE), radii, directions, strict=True)
     ]
     found = [{name: values.numpy() for name, values in each.items()} for each in crew(parts, watch)]
-    return joined(network, data, lower, [len(part.data) for part in parts], found, box)
+    return join_proofs(network, data, lower, [len(part.data) for part in parts], found, box)
 
 
-def attacked(
+def attack_in_chunks(
     network: Network,
     data: Data,
     attack: Attack[Found],

@@ -10,13 +10,13 @@ from typing import Any
 import torch
 
 from brittle.common.errors import InputError, require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.threads import one_thread
 from brittle.experiments import beyond, frei2023, melamed2023, vardi2022, wang2022
 from brittle.experiments.base import Experiment, FigureResult
 from brittle.experiments.cell import Cell, Task
-from brittle.experiments.cells import concluded, finished_cells, saved, timed
+from brittle.experiments.cells import conclude_figure, load_cells, run_cells, time_cell
 from brittle.experiments.engines import Engine, Measured
 from brittle.experiments.images import MissingData
 
@@ -49,7 +49,7 @@ KINDS: list[type[Cell]] = [*(figure.kind for figure in EXPERIMENTS.values()), Mi
 OTHERS: list[type[Cell]] = []  # of figures that are not brittle's own, known to this process alone
 
 
-@kinds_checked
+@check_kinds
 def find(name: str) -> list[Experiment]:
     """A figure by its id, all figures of a paper, or `all`.
 
@@ -70,7 +70,7 @@ def run_cell(task: Task) -> Measured:
     kind = next((kind for kind in [*KINDS, *OTHERS] if kind.family == task.family), None)
     if kind is None or kind.code() != task.code:
         raise InputError(f"this worker's brittle has other code for {task.family} than the run that asks for it")
-    return timed(kind(**task.params))
+    return time_cell(kind(**task.params))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class FigurePlan:
     def cost(self, folder: str | Path | None = None) -> float:
         """Of the cells that are not in the folder."""
         together = [cell for cells in self.cells.values() for cell in cells]
-        done = {} if folder is None else saved(cells_folder(folder), together)
+        done = {} if folder is None else load_cells(cells_folder(folder), together)
         return sum(seconds for key, seconds in self.costs.items() if key not in done)
 
     def run(self, folder: str | Path, engine: Engine | None = None, watch: Watch = silent) -> Iterator[FigureResult]:
@@ -113,7 +113,7 @@ class FigurePlan:
         together = [cell for cells in self.cells.values() for cell in cells]
         outcomes: dict[str, Measured | Exception] = {}
         waiting, total, spent = list(self.experiments), sum(self.costs.values()) or 1.0, 0.0
-        for cell, outcome in finished_cells(together, cells_folder(folder), run_cell, engine):
+        for cell, outcome in run_cells(together, cells_folder(folder), run_cell, engine):
             outcomes[cell.key] = outcome
             spent += self.costs[cell.key]
             watch(Progress(min(1.0, spent / total), f"{len(outcomes)} of {len(self.costs)} cells"))
@@ -130,10 +130,10 @@ class FigurePlan:
         """In the order of the grid; None where a cell failed."""
         cells = figure.cells(self.preset, self.only, self.first_seed)
         measured = [each for cell in cells if not isinstance(each := outcomes[cell.key], Exception)]
-        return concluded(figure, self.preset, cells, measured) if len(measured) == len(cells) else None
+        return conclude_figure(figure, self.preset, cells, measured) if len(measured) == len(cells) else None
 
 
-@kinds_checked
+@check_kinds
 def reproduce(
     experiment: Experiment, preset: str, folder: str | Path, engine: Engine | None = None, watch: Watch = silent
 ) -> FigureResult:

@@ -12,10 +12,10 @@ from brittle.experiments.base import Claim
 from brittle.experiments.cell import Point
 from brittle.experiments.images import NAMES, advice, present
 from brittle.experiments.picture import PlotCurve
-from brittle.theorems.comparison import fitted
+from brittle.theorems.comparison import fit_scaling
 
 
-def judged_on(name: str, points: Sequence[Point], claims: Sequence[Claim]) -> list[Claim]:
+def restrict_claims(name: str, points: Sequence[Point], claims: Sequence[Claim]) -> list[Claim]:
     """Claims about a data set are decided by points of that data set alone."""
     if points and all(point["data"] == name for point in points):
         return list(claims)
@@ -23,7 +23,7 @@ def judged_on(name: str, points: Sequence[Point], claims: Sequence[Claim]) -> li
     return [Claim(claim.text, f"{claim.measured} ({why})" if points else why, None) for claim in claims]
 
 
-def told(name: str, points: Sequence[Point], seconds: Mapping[str, float]) -> list[str]:
+def describe_missing_data(name: str, points: Sequence[Point], seconds: Mapping[str, float]) -> list[str]:
     """The remark of a figure whose data are missing, or are not the paper's."""
     if not points:
         return [] if present(name) else [advice(name)]
@@ -72,7 +72,7 @@ def exponent(measure: str, variable: str, sizes: Sequence[float], values: Sequen
     """Fitted to the logarithms; None where fewer than three sizes leave nothing to judge it by."""
     if len(set(sizes)) < 3:
         return None
-    line = fitted(measure, variable, 0.0, sizes, values)
+    line = fit_scaling(measure, variable, 0.0, sizes, values)
     half = float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(sizes) - 2)) * line.standard_error
     return Power(variable, line.fitted, line.fitted - half, line.fitted + half)
 
@@ -127,7 +127,7 @@ def over_seeds(
     )
 
 
-def undecided(text: str) -> Claim:
+def make_undecided_claim(text: str) -> Claim:
     """A claim for which nothing was measured."""
     return Claim(text, UNDECIDED, None)
 

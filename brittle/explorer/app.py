@@ -76,7 +76,7 @@ def application(subject: ExplorerSubject, token: str, port: int) -> ASGIApp:
         answers |= {"example": walk.example, "ray": walk.ray, "slice": walk.slice, "universal": walk.universal}
         answers |= {"walk-python": walk.python}
         answers["examples"] = lambda asked: walk.about()
-    about = jsonable(described(subject))
+    about = jsonable(describe_explorer(subject))
     routes = [
         Route("/", _file("index.html")),
         Route("/about", _answering(desk, lambda asked: about), methods=["POST"]),
@@ -87,7 +87,7 @@ def application(subject: ExplorerSubject, token: str, port: int) -> ASGIApp:
     return Guard(Starlette(routes=routes), token, port)
 
 
-def described(subject: ExplorerSubject) -> dict[str, Any]:
+def describe_explorer(subject: ExplorerSubject) -> dict[str, Any]:
     """What the page has to know before it asks anything."""
     return {
         "version": __version__,
@@ -96,7 +96,7 @@ def described(subject: ExplorerSubject) -> dict[str, Any]:
         "jumps": {name: label for name, (label, _) in JUMPS.items()},
         "starts": list(STARTS),
         "losses": list(LOSSES),
-        "papers": papers.described(),
+        "papers": papers.describe_papers(),
         "most": {"points": points.MOST, "width": WIDEST},
     }
 

@@ -12,9 +12,9 @@ from brittle.attacks import DIRECTIONS, Universal
 from brittle.common.threads import one_torch_thread
 from brittle.data import AlmostOrthogonal, Clusters, Data, Setting, Sphere, Subspace
 from brittle.explorer import points, requests
-from brittle.explorer.plane import flipped, grid, on_instance
+from brittle.explorer.plane import describe_flips, grid, on_instance
 from brittle.explorer.requests import Clock, JsonQuery
-from brittle.explorer.start import goal, trained, untrained
+from brittle.explorer.start import goal, make_start, train_to_marks
 from brittle.kkt import residual, solve
 from brittle.networks import TwoLayer
 from brittle.theorems import Theorem, find
@@ -23,13 +23,13 @@ from brittle.training import LazyTraining, Logistic, Steps
 
 def frames(asked: JsonQuery) -> Iterator[dict[str, Any]]:
     """First the network as it was drawn, then one frame for every mark of the log-loss."""
-    clock, data = Clock(), points.given(asked)
+    clock, data = Clock(), points.read_points(asked)
     goal(asked)  # what is wrong with it is said before the first frame
-    start = untrained(asked, data)
+    start = make_start(asked, data)
     yield describe_frame(asked, start, data, math.nan, 0)
     steps = 0
     with one_torch_thread():
-        for training in trained(asked, data, start, clock):
+        for training in train_to_marks(asked, data, start, clock):
             steps += training.steps
             yield describe_frame(asked, training.network, data, training.log_loss, steps, training.message)
 
@@ -204,13 +204,13 @@ PAPERS = {
 
 def paper(asked: JsonQuery) -> Iterator[dict[str, Any]]:
     """The frames of a training in a paper's setting, and the KKT point where its theorems are about one."""
-    chosen, draw, own = settled(asked)
+    chosen, draw, own = choose_setting(asked)
     clock, data = Clock(), draw.data(own.whole("seed", 0, 0, 2**31))
-    start = untrained(own, data, MOST_WIDTH)
+    start = make_start(own, data, MOST_WIDTH)
     yield frame(chosen, start, data, "start", None, 0, own)
     with one_torch_thread():
         network, steps = start, 0
-        runs = _lazily(own, data, start) if chosen.training == "lazy" else trained(own, data, start, clock)
+        runs = _lazily(own, data, start) if chosen.training == "lazy" else train_to_marks(own, data, start, clock)
         for training in runs:
             network, steps = training.network, training.steps + (0 if chosen.training == "lazy" else steps)
             yield frame(chosen, network, data, chosen.training, training.log_loss, steps, own, training.message)
@@ -218,7 +218,7 @@ def paper(asked: JsonQuery) -> Iterator[dict[str, Any]]:
             yield frame(chosen, solve(network, data, watch=clock).network, data, "KKT point", None, steps, own)
 
 
-def settled(asked: JsonQuery) -> tuple[LaboratoryPaper, Draw, JsonQuery]:
+def choose_setting(asked: JsonQuery) -> tuple[LaboratoryPaper, Draw, JsonQuery]:
     """The paper, its data, and the request with the paper's own start where nothing else was asked for."""
     chosen = PAPERS[asked.word("paper", tuple(PAPERS), "vardi2022")]
     controls = {name: control.set for name, control in chosen.controls.items()}
@@ -281,8 +281,8 @@ def _universal(chosen: LaboratoryPaper, network: TwoLayer, data: Data) -> dict[s
         "direction": chosen.direction,
         "smallest": found.smallest,
         "reach": reach,
-        "margins": requests.drawn(margins),
-        **flipped(found.considered, found.intervals),
+        "margins": requests.pack_float32(margins),
+        **describe_flips(found.considered, found.intervals),
     }
 
 
@@ -292,7 +292,7 @@ def _reach(smallest: float, starts: Tensor) -> float:
     return 1.5 * next((each for each in seen if 0 < each < float("inf")), 1.0)
 
 
-def described() -> dict[str, Any]:
+def describe_papers() -> dict[str, Any]:
     """What the browser has to know of the papers."""
     return {
         name: {

@@ -18,7 +18,7 @@ from brittle.common.threads import one_torch_thread
 from brittle.data import Data
 from brittle.explorer import points, requests
 from brittle.explorer.requests import Clock, JsonQuery
-from brittle.explorer.start import AGAIN, STEPS, WIDEST, trained, untrained
+from brittle.explorer.start import AGAIN, STEPS, WIDEST, make_start, train_to_marks
 from brittle.kkt import KKTPoint, KKTResidual, follow, gap, largest, residual, solve
 from brittle.kkt.any_width.largest import first_network
 from brittle.networks import Network, TwoLayer, as_two_layer
@@ -128,12 +128,12 @@ def entry(theorem: Theorem, instance: Instance) -> dict[str, Any]:
     return about | {
         "verdict": verdict.verdict.value,
         "why": verdict.advice,
-        "hypotheses": [compared(each) for each in verdict.hypotheses],
-        "promises": [compared(each) for each in verdict.bound],
+        "hypotheses": [describe_comparison(each) for each in verdict.hypotheses],
+        "promises": [describe_comparison(each) for each in verdict.bound],
     }
 
 
-def compared(comparison: Comparison) -> dict[str, Any]:
+def describe_comparison(comparison: Comparison) -> dict[str, Any]:
     """A measured value beside its threshold; infinities become null, and `shown` keeps them."""
     shown = f"{comparison.value:.4g} {comparison.relation.value} {comparison.threshold:.4g}"
     return comparison.to_json() | {"shown": shown}
@@ -148,7 +148,7 @@ PROOF = Exact(seconds=1.0, nodes=100)  # for one example
 
 def plane(memory: Memory, asked: JsonQuery) -> dict[str, Any]:
     """The network that was given, drawn or jumped to, with the parts that were asked for."""
-    clock, data = Clock(), points.given(asked)
+    clock, data = Clock(), points.read_points(asked)
     parts = asked.words("parts", PARTS, PARTS)
     jump = asked.word("jump", ("none", *JUMPS), "none")
     with one_torch_thread():
@@ -160,7 +160,7 @@ def plane(memory: Memory, asked: JsonQuery) -> dict[str, Any]:
             "origin": origin if landed is None else landed.say["way"],
             "behind": jump != "none" and landed is None,
         }
-        return found | measured(asked, network, data, parts, landed, clock)
+        return found | measure_network(asked, network, data, parts, landed, clock)
 
 
 def _landed(memory: Memory, asked: JsonQuery, data: Data, network: TwoLayer, clock: Clock) -> JumpTarget | None:
@@ -174,7 +174,7 @@ def _landed(memory: Memory, asked: JsonQuery, data: Data, network: TwoLayer, clo
     return landed
 
 
-def measured(
+def measure_network(
     asked: JsonQuery, network: TwoLayer, data: Data, parts: tuple[str, ...], landed: JumpTarget | None, clock: Clock
 ) -> dict[str, Any]:
     """All that is asked about one network."""
@@ -204,7 +204,7 @@ def grid(network: TwoLayer, asked: JsonQuery) -> dict[str, Any]:
     across = torch.linspace(-half * aspect, half * aspect, columns, dtype=torch.float64)
     up = torch.linspace(-half, half, GRID, dtype=torch.float64)
     logits = network.logits(torch.cartesian_prod(y + up, x + across).flip(1)).view(GRID, columns)
-    return {"x": x, "y": y, "half": half, "aspect": aspect, "logits": requests.drawn(logits)}
+    return {"x": x, "y": y, "half": half, "aspect": aspect, "logits": requests.pack_float32(logits)}
 
 
 def radii(network: TwoLayer, data: Data, clock: Clock) -> dict[str, Any]:
@@ -222,10 +222,10 @@ def universal(network: TwoLayer, data: Data, asked: JsonQuery) -> dict[str, Any]
     """One direction against all labels: where along it each point is flipped."""
     name = asked.word("direction", ASKED_DIRECTIONS, "examples")
     found = Universal(direction=DIRECTIONS[name]).run(network, data)
-    return {"z": found.z, "smallest": found.smallest, **flipped(found.considered, found.intervals)}
+    return {"z": found.z, "smallest": found.smallest, **describe_flips(found.considered, found.intervals)}
 
 
-def flipped(considered: Tensor, intervals: Any) -> dict[str, Any]:
+def describe_flips(considered: Tensor, intervals: Any) -> dict[str, Any]:
     """The intervals of every example, by its number; one that is misclassified from the beginning has none."""
     numbers = considered.nonzero()[:, 0]
     return {
@@ -261,7 +261,7 @@ def conditions(network: TwoLayer, data: Data, known: KKTResidual | None = None) 
 def network_of(asked: JsonQuery, data: Data) -> tuple[TwoLayer, str]:
     weights = asked.part("network")
     if weights is None:
-        return untrained(asked, data), "start"
+        return make_start(asked, data), "start"
     v = weights.numbers("v", WIDEST, LARGEST_WEIGHT)
     b, W = weights.numbers("b", WIDEST, LARGEST_WEIGHT), weights.rows("W", 2, WIDEST, LARGEST_WEIGHT)
     require(len(v) == len(b) == len(W) > 0, "W, b and v of the network must have one row for every neuron")
@@ -277,8 +277,8 @@ def _classifying(asked: JsonQuery, data: Data, network: TwoLayer, landed: bool, 
     """
     if network.homogeneous and bool((network.margins(data.X, data.y) > 0).all()):
         return network
-    start, steps = (network, AGAIN) if landed else (untrained(asked, data), STEPS)
-    for training in trained(asked, data, start, clock, steps):
+    start, steps = (network, AGAIN) if landed else (make_start(asked, data), STEPS)
+    for training in train_to_marks(asked, data, start, clock, steps):
         if training.margin > 0:
             return training.network
     return first_network(data, biases=True, seed=0)

@@ -110,7 +110,7 @@ def rows(data: Data) -> Points:
     return [[*(round(each, DIGITS) for each in x), y] for x, y in pairs]
 
 
-def given(asked: JsonQuery) -> Data:
+def read_points(asked: JsonQuery) -> Data:
     """The points of a request."""
     found = asked.rows("points", 3, MOST, FARTHEST)
     require(len(found) >= 2, f"at least two points are needed; there {'is one' if len(found) == 1 else 'are none'}")

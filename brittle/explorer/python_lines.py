@@ -1,7 +1,7 @@
 """The Python lines that compute what the explorer shows."""
 
 from brittle.explorer import points
-from brittle.explorer.papers import LAZY_MARKS, LAZY_RATE, MOST_WIDTH, settled
+from brittle.explorer.papers import LAZY_MARKS, LAZY_RATE, MOST_WIDTH, choose_setting
 from brittle.explorer.plane import PROOF, network_of
 from brittle.explorer.requests import JsonQuery
 from brittle.explorer.start import goal, law, marks
@@ -58,7 +58,7 @@ network = regime.train(network, data, torch.Generator().manual_seed(0)).network"
 
 def paper_lines(asked: JsonQuery) -> str:
     """A script for the setting of a paper: its data, its training to the end, and its theorems."""
-    chosen, draw, own = settled(asked)
+    chosen, draw, own = choose_setting(asked)
     ball = own.values.get("ball")
     if chosen.training == "lazy":
         training = LAZY.format(steps=LAZY_MARKS[-1], ball=ball, rate=LAZY_RATE, examples=draw.examples)
@@ -80,7 +80,7 @@ def paper_lines(asked: JsonQuery) -> str:
 
 def python_lines(asked: JsonQuery) -> str:
     """A script for the points and the network of a request."""
-    data = points.given(asked)
+    data = points.read_points(asked)
     network, _ = network_of(asked, data)
     return PLANE.format(
         X=data.X.tolist(),

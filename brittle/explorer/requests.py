@@ -110,7 +110,7 @@ def _number(name: str, value: Any, low: float, high: float) -> float:
 # Arrays on their way to the browser: exact where they are read, four bytes a number where they are only drawn.
 
 
-def drawn(values: Tensor) -> dict[str, Any]:
+def pack_float32(values: Tensor) -> dict[str, Any]:
     """Single precision, for pictures."""
     array = values.detach().float().contiguous().numpy().astype("<f4", copy=False)
     return {"shape": list(array.shape), "float32": base64.b64encode(array.tobytes()).decode()}

@@ -27,7 +27,7 @@ def law(asked: JsonQuery) -> Initialisation:
     return STARTS[asked.word("start", tuple(STARTS), "pytorch")](**options)
 
 
-def untrained(asked: JsonQuery, data: Data, widest: int = WIDEST) -> TwoLayer:
+def make_start(asked: JsonQuery, data: Data, widest: int = WIDEST) -> TwoLayer:
     """The network at its start."""
     rng = Generator().manual_seed(asked.whole("seed", 0, 0, 2**31))
     return law(asked).draw(data.columns, asked.whole("width", 60, 1, widest), rng, ambient=data.dim)
@@ -53,7 +53,7 @@ def goal(asked: JsonQuery) -> float:
     return asked.number("until", UNTIL, DEEPEST, -0.5)
 
 
-def trained(
+def train_to_marks(
     asked: JsonQuery, data: Data, start: TwoLayer, clock: Clock, steps: int = STEPS
 ) -> Iterator[TrainingResult[TwoLayer]]:
     """The flow from mark to mark; the last one may be short of its mark, and says so."""

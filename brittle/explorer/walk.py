@@ -15,7 +15,7 @@ from brittle.certificates import Certificate, Dual, Exact
 from brittle.common.errors import InputError, require
 from brittle.data import Data
 from brittle.explorer import requests
-from brittle.explorer.plane import flipped
+from brittle.explorer.plane import describe_flips
 from brittle.explorer.requests import Clock, JsonQuery
 from brittle.geometry import Basis, nearest_rivals, unit_rows
 from brittle.networks import Network
@@ -162,7 +162,7 @@ class NetworkWalk:
             "predicted": predicted,
             "margins": self.network.margins(self.listed.X, self.listed.y),
             "steps": torch.where(step.success, step.norms, torch.inf),
-            "pixels": requests.drawn(self.listed.X) if self.data.columns <= 3072 else None,
+            "pixels": requests.pack_float32(self.listed.X) if self.data.columns <= 3072 else None,
             "directions": self._directions(),
         }
 
@@ -183,7 +183,7 @@ class NetworkWalk:
             "upper": flips["flip"].norm() if bool(flips["flip"].any()) else None,
             "status": None if bounds is None else bounds.status[0].value,
             "lengths": {way: flip.norm() if bool(flip.any()) else None for way, flip in flips.items()},
-            "flips": {way: requests.drawn(flip) for way, flip in flips.items()},
+            "flips": {way: requests.pack_float32(flip) for way, flip in flips.items()},
             "becomes": self.network.predict(x + flips["flip"])[0],
             "rival": rival,
             "rival_distance": distance,
@@ -220,9 +220,9 @@ class NetworkWalk:
         return {
             "row": row,
             "half": half,
-            "margins": requests.drawn(margins.view(count, count)),
+            "margins": requests.pack_float32(margins.view(count, count)),
             "flip": [float(self._flip(row, "flip") @ way) for way in (first, second)],
-            "others": requests.drawn(torch.stack([others @ first, others @ second], 1)),
+            "others": requests.pack_float32(torch.stack([others @ first, others @ second], 1)),
         }
 
     def universal(self, asked: JsonQuery) -> dict[str, Any]:
@@ -230,9 +230,9 @@ class NetworkWalk:
         found = self._universal(asked.word("direction", self._directions(), self._directions()[0]))
         return {
             "smallest": found.smallest,
-            "z": requests.drawn(found.z),
+            "z": requests.pack_float32(found.z),
             "count": int(found.considered.sum()),
-            **flipped(found.considered, found.intervals),
+            **describe_flips(found.considered, found.intervals),
         }
 
     def python(self, asked: JsonQuery) -> dict[str, Any]:

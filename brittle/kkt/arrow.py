@@ -11,7 +11,7 @@ SINGULAR = 1e-11  # a pivot below this share of the largest one is zero
 STEADYING = 1e-10  # ridge, as a share of the largest diagonal entry, where rows depend on each other
 
 
-def ridged_cholesky(A: Tensor) -> Tensor:
+def factor_with_ridge(A: Tensor) -> Tensor:
     """Factors of the matrices A (..., n, n), with the smallest ridge that lets them exist."""
     size = A.diagonal(dim1=-2, dim2=-1).abs().amax(-1).clamp(min=1e-300) if A.shape[-1] else A.new_ones(A.shape[:-2])
     L: Tensor
@@ -31,7 +31,7 @@ def steady_cholesky(A: Tensor) -> Tensor:
     pivot = L.diagonal().square()
     if int(info) == 0 and (not len(A) or float(pivot.min()) > SINGULAR * float(pivot.max())):
         return L
-    return ridged_cholesky(A + STEADYING * float(A.diagonal().max()) * torch.eye(len(A), dtype=A.dtype))
+    return factor_with_ridge(A + STEADYING * float(A.diagonal().max()) * torch.eye(len(A), dtype=A.dtype))
 
 
 class ArrowVector(NamedTuple):
@@ -91,11 +91,11 @@ class Arrow:
         for block, a, b in zip(self.blocks, self.split(low), self.split(high), strict=True):
             cross = -block.cross
             cross.scatter_add_(2, block.index[..., None], b[..., None])
-            factors.append(ridged_cholesky(block.own + torch.diag_embed(a + b)))
+            factors.append(factor_with_ridge(block.own + torch.diag_embed(a + b)))
             lifts.append(torch.linalg.solve_triangular(factors[-1], cross, upper=False))
             flat = lifts[-1].flatten(0, 1)
             schur.addmm_(flat.T, flat, alpha=-1)
-        return FactoredArrow(self, ridged_cholesky(schur), tuple(factors), tuple(lifts))
+        return FactoredArrow(self, factor_with_ridge(schur), tuple(factors), tuple(lifts))
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt.explained import MultiplierSearch, WeightedGradients
@@ -60,7 +60,7 @@ class DeepKKTResidual(Result):
     biases: bool
 
 
-@kinds_checked
+@check_kinds
 def deep_residual(
     network: Layered,
     data: Data,

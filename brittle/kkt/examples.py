@@ -161,7 +161,7 @@ class PatternColumns:
         return torch.cat([place[self.signs[place] > 0], place[self.signs[place] < 0]])
 
 
-def realised(Z: Tensor, signs: Tensor, y: Tensor) -> PatternColumns:
+def find_columns(Z: Tensor, signs: Tensor, y: Tensor) -> PatternColumns:
     """The columns of neurons with these preactivations Z (n, m) and signs (m,)."""
     own = signs[:, None] == y
     return PatternColumns(signs, ((Z.T > 0) & own).to(Z.dtype))

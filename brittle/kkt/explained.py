@@ -10,7 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from brittle.kkt.arrow import Arrow, ArrowBlock, ArrowVector, ridged_cholesky
+from brittle.kkt.arrow import Arrow, ArrowBlock, ArrowVector, factor_with_ridge
 from brittle.kkt.interior_point import Quadratic, longest_step
 from brittle.kkt.layer_gradients import Backward, GradientColumns, LayerGradients, Numbers, Pairs, layer_gradients
 from brittle.networks import Layered
@@ -246,7 +246,7 @@ class LayerStep:
         s = torch.where(full, lam[self.which], torch.where((x.s > small) & ~off[self.which], x.s, 0.0))
         free = s.gt(0) & ~full
         basis = self._basis(~off, free, full)
-        factor = ridged_cholesky(basis @ self.gram @ basis.T)
+        factor = factor_with_ridge(basis @ self.gram @ basis.T)
         for _ in range(POLISHES):
             left = self._misfit(ArrowVector(lam, s))
             if left.norm < least:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt.residual import residual
@@ -42,7 +42,7 @@ class PathNetwork(Result):
     seconds: float
 
 
-@kinds_checked
+@check_kinds
 def moment(training: TrainingResult[TwoLayer], data: Data) -> PathNetwork:
     """The residual of a training's network.
 
@@ -66,7 +66,7 @@ def moment(training: TrainingResult[TwoLayer], data: Data) -> PathNetwork:
     )
 
 
-@kinds_checked
+@check_kinds
 def along_flow(
     network: TwoLayer, data: Data, log_losses: Sequence[float], flow: Flow | None = None
 ) -> list[PathNetwork]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt.arrow import Arrow, ArrowBlock, ArrowVector
@@ -299,7 +299,7 @@ class KKTResidual(Result):
     biases: bool
 
 
-@kinds_checked
+@check_kinds
 def residual(
     network: TwoLayer,
     data: Data,

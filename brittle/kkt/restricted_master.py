@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from brittle.kkt.active_set_newton import Candidate, Slope
-from brittle.kkt.arrow import ridged_cholesky
+from brittle.kkt.arrow import factor_with_ridge
 from brittle.kkt.examples import DistinctExamples, PatternColumns
 from brittle.kkt.interior_point import PrimalDualDirection, PrimalDualIterate, follow
 
@@ -188,7 +188,7 @@ class LinearisedMaster:
             head[other[:, None], own] += reduced.between
             head[own[:, None], other] += reduced.between.T
             head[other[:, None], other] += reduced.other
-        return FactoredMaster(self, ridged_cholesky(head), tuple(blocks))
+        return FactoredMaster(self, factor_with_ridge(head), tuple(blocks))
 
 
 class ReducedSystem(NamedTuple):
@@ -210,7 +210,7 @@ def _reduce(side: SideColumns, mu: Tensor, nu: Tensor, k: Tensor, ridge: Tensor,
         steep = (nu[part, None] * k_other[part])[:, :, None]
         A = torch.addcmul(mu[part, None, None] * side.K_other, steep, k_other[part][:, None])
         A.diagonal(dim1=1, dim2=2).add_(ridge[part])
-        L = ridged_cholesky(A)
+        L = factor_with_ridge(A)
         blocks.append(L)
         active = torch.nonzero(side.patterns[part].any(0))[:, 0]
         E = (mu[part, None] * side.patterns[part][:, active])[:, None] * side.K_between[:, active]

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from brittle.common.ending import Status
 from brittle.common.errors import require, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt.active_set_newton import Candidate, Slope
-from brittle.kkt.examples import DistinctExamples, Neurons, gather, realised
+from brittle.kkt.examples import DistinctExamples, Neurons, find_columns, gather
 from brittle.kkt.residual import Homogeneous, KKTResidual, homogeneous, require_classified, residual
 from brittle.kkt.working_set import WorkingSetMethod, finish
 from brittle.networks import TwoLayer
@@ -78,7 +78,7 @@ class KKTPoint(Result):
         }
 
 
-@kinds_checked
+@check_kinds
 def solve(
     network: TwoLayer,
     data: Data,
@@ -131,7 +131,7 @@ def as_network(neurons: Neurons, examples: DistinctExamples, biases: bool) -> Tw
     return TwoLayer(W, torch.zeros_like(v), v)
 
 
-@kinds_checked
+@check_kinds
 def solve_many(
     networks: Iterable[TwoLayer],
     data: Data,
@@ -228,7 +228,7 @@ def _candidate(old: Homogeneous, known: KKTResidual, examples: DistinctExamples,
     """
     neurons = Neurons.of(old.weights)
     Z, root = old.X @ neurons.U.T, examples.unit**0.5
-    columns = realised(Z, neurons.signs, y)
+    columns = find_columns(Z, neurons.signs, y)
     slopes = torch.where(Z.T > 0, int(Slope.ON), int(Slope.OFF))
     lam = root * known.multipliers
     t = torch.where(slopes == Slope.ON, lam, 0.0)
@@ -242,7 +242,7 @@ def _candidate(old: Homogeneous, known: KKTResidual, examples: DistinctExamples,
 # The same outputs on the data from fewer neurons.
 
 
-@kinds_checked
+@check_kinds
 def compress(network: TwoLayer, data: Data) -> TwoLayer:
     """Merge neurons of one sign that are active on the same examples; drop those that are active on none.
 

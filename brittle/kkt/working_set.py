@@ -14,15 +14,17 @@ from brittle.kkt.examples import (
     Neurons,
     PatternColumns,
     Weights,
+    find_columns,
     first_choice,
-    realised,
 )
 from brittle.kkt.restricted_master import SolvedMaster, solve_master
 
 CHECK = 10  # steps between two looks at which columns are settled
 
 
-def reduced_costs(K: Tensor, y: Tensor, lam: Tensor, pool: PatternColumns, below: float, steps: int = 150) -> Tensor:
+def compute_reduced_costs(
+    K: Tensor, y: Tensor, lam: Tensor, pool: PatternColumns, below: float, steps: int = 150
+) -> Tensor:
     """For every column a lower bound that some t attains; columns are followed only while theirs is below `below`."""
     costs = torch.ones(len(pool), dtype=K.dtype)
     for sign in (1.0, -1.0):
@@ -113,7 +115,7 @@ class ColumnGeneration:
             return replace(state, complete=True)
         solved = solve_master(self.examples, state.columns, ACCURACY, state.solved)
         lam = solved.iterate.values.lam
-        costs = reduced_costs(self.examples.K, self.examples.y, lam, self.pool, -self.pricing)
+        costs = compute_reduced_costs(self.examples.K, self.examples.y, lam, self.pool, -self.pricing)
         costs = costs.masked_fill(state.chosen, torch.inf)
         entering = costs.argsort()[:ENTERING]
         entering = entering[costs[entering] < -self.pricing]
@@ -340,7 +342,7 @@ def solve_on(examples: DistinctExamples, weights: Weights, pricing: float, watch
     W, v = weights
     order = (v.abs() * W.norm(dim=1)).argsort(descending=True)
     order = order[v[order] != 0]
-    pool = realised(examples.X @ W[order].T, v[order].sign(), examples.y).distinct()
+    pool = find_columns(examples.X @ W[order].T, v[order].sign(), examples.y).distinct()
     generated = ColumnGeneration(examples, pool, pricing, watch).run()
     state = ConvexConcave(examples, generated.columns, generated.solved, watch).run()
     assert state.solved is not None

@@ -12,7 +12,7 @@ from brittle.networks.constructions import (
     orthogonal_kkt,
     smaller_norm,
 )
-from brittle.networks.deep import Deep, as_layered, as_two_layer, best_of, layered_or_none
+from brittle.networks.deep import Deep, as_layered, as_two_layer, best_of, get_layered
 from brittle.networks.folded import Folded
 from brittle.networks.initialisation import Initialisation, Kaiming, LazyInit, TorchLinearInit, redrawn
 from brittle.networks.layered import Layered
@@ -48,7 +48,7 @@ __all__ = [
     "as_two_layer",
     "best_of",
     "clustered",
-    "layered_or_none",
+    "get_layered",
     "linear_model",
     "load_network",
     "nearly_orthogonal",

@@ -15,7 +15,7 @@ from torch import Tensor, fx, nn
 from brittle.common.errors import InputError, require, require_count
 from brittle.common.limits import LARGEST_ROW
 from brittle.common.time_limit import check_time
-from brittle.networks.base import WORKING_BYTES, Network, joined
+from brittle.networks.base import WORKING_BYTES, Network, join_parts
 from brittle.networks.output_layers import Rows, are_probabilities, logits_of
 
 ROWS_AT_ONCE = 1024
@@ -85,7 +85,7 @@ class Adapter(Network):
                 last = _last_operation(self._raw(inputs[0][:1].clone().requires_grad_()))
             with torch.no_grad():
                 rows = [torch.split(X, self._rows_at_once) for X in inputs]
-                outputs = [joined((self._raw(each) for each in X), sum(map(len, X))) for X in rows]
+                outputs = [join_parts((self._raw(each) for each in X), sum(map(len, X))) for X in rows]
         except Exception:  # a foreign module may raise anything, here on random inputs
             return False
         signed = last == "TanhBackward0"  # however one-sided
@@ -139,13 +139,13 @@ class Adapter(Network):
     def logits(self, X: Tensor) -> Tensor:
         if not len(X):  # many modules fail on no rows
             return torch.zeros(0 if self.classes == 1 else (0, self.classes), dtype=self.dtype, device=X.device)
-        return joined((self._outputs(rows) for rows in torch.split(X, self._rows_at_once)), len(X))
+        return join_parts((self._outputs(rows) for rows in torch.split(X, self._rows_at_once)), len(X))
 
     def logit_gradients(self, X: Tensor, weights: Tensor) -> Tensor:
         if not len(X):
             return torch.zeros_like(X, dtype=self.dtype)
         pairs = zip(*(torch.split(each, self._rows_at_once) for each in (X.detach(), weights)), strict=True)
-        return joined((self._gradients(rows, each) for rows, each in pairs), len(X))
+        return join_parts((self._gradients(rows, each) for rows, each in pairs), len(X))
 
     def _raw(self, X: Tensor) -> Tensor:
         check_time()

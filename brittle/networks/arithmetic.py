@@ -30,14 +30,14 @@ def per_axis(value: Any, axes: int, before: int) -> tuple[int, int]:
     return first, second
 
 
-def numbered(shape: Sequence[int], start: int = 0) -> Tensor:
+def number_places(shape: Sequence[int], start: int = 0) -> Tensor:
     """The places of two examples, those of the second negative; 0 is none."""
     count = math.prod(shape)
     one = torch.arange(start + 1, start + count + 1).reshape(1, *shape)
     return torch.cat([one, -one])
 
 
-def kept_apart(places: Tensor) -> tuple[Places, tuple[int, ...]]:
+def check_examples_apart(places: Tensor) -> tuple[Places, tuple[int, ...]]:
     """Where the numbers of one example went, -1 where there are none; the examples must not be mixed."""
     two = places.ndim > 0 and len(places) == 2
     apart = two and bool((places[0] >= 0).all()) and torch.equal(places[1], -places[0])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
-from brittle.common.time_limit import check_time, limited
+from brittle.common.time_limit import check_time, limit_time
 
 WORKING_BYTES = 16 * 2**20  # larger pieces of memory go back to the kernel after every use, and it clears them anew
 UNSEEN_TERMS = 16  # how many times the logit the terms may be from which it was added up
@@ -63,7 +63,7 @@ class Network(ABC):
         """How many products of two numbers a pass of one example adds up, as PyTorch counts them."""
         from torch.utils.flop_counter import FlopCounterMode  # loads PyTorch's compiler, which takes seconds
 
-        with FlopCounterMode(display=False) as counter, torch.no_grad(), limited(None):
+        with FlopCounterMode(display=False) as counter, torch.no_grad(), limit_time(None):
             self.logits(torch.zeros(1, self.dim, dtype=self.dtype))
         return int(counter.get_total_flops()) // 2
 
@@ -178,10 +178,10 @@ def in_chunks(compute: Callable[..., Tensor], row_bytes: int, *inputs: Tensor) -
     if len(inputs[0]) <= rows:
         return compute(*inputs)
     chunks = zip(*(torch.split(each, rows) for each in inputs), strict=True)
-    return joined((compute(*chunk) for chunk in chunks), len(inputs[0]))
+    return join_parts((compute(*chunk) for chunk in chunks), len(inputs[0]))
 
 
-def joined(parts: Iterable[Tensor], rows: int) -> Tensor:
+def join_parts(parts: Iterable[Tensor], rows: int) -> Tensor:
     """The parts below each other, `rows` in all.
 
     Each is copied to its place before the next is computed: one that is kept lies behind the working memory of its

@@ -23,15 +23,15 @@ from brittle.networks.terms import (
     Places,
     Term,
     columns,
-    counted,
+    count_term,
     entries,
     is_nonnegative,
     keep_layer,
     product,
     require_entries,
-    scaled,
-    stacked,
-    taken,
+    scale_outputs,
+    stack_terms,
+    take_outputs,
     total,
 )
 
@@ -64,12 +64,12 @@ class Expression:
         return replace(self, offset=self.offset + offset)
 
     def times(self, factors: Array) -> "Expression":
-        terms = {block: scaled(term, factors) for block, term in self.terms.items()}
+        terms = {block: scale_outputs(term, factors) for block, term in self.terms.items()}
         return replace(self, terms=terms, offset=self.offset * factors)
 
     def taken(self, places: Places, shape: Sequence[int]) -> "Expression":
         """The numbers at these places, 0 at -1."""
-        terms = {block: taken(term, places, self.size) for block, term in self.terms.items()}
+        terms = {block: take_outputs(term, places, self.size) for block, term in self.terms.items()}
         offset = np.where(places >= 0, self.offset[places], 0.0)
         same = len(places) == self.size and bool((places == np.arange(self.size)).all())
         return Expression(tuple(shape), terms, offset, self.plain and same)
@@ -124,7 +124,7 @@ class Circuit:
         offset = np.concatenate([part.offset for part in parts])
         used = sorted({block for part in parts for block in part.terms})
         terms = {
-            block: stacked([part.terms.get(block, part.size) for part in parts], self.blocks[block].size)
+            block: stack_terms([part.terms.get(block, part.size) for part in parts], self.blocks[block].size)
             for block in used
         }
         return Expression((len(offset),), terms, offset)
@@ -274,7 +274,7 @@ def _stacked_rows(circuit: Circuit, before: _LayerState, after: _LayerState) -> 
     for block, held in after.carried:
         rows += _carried_rows(before, block, held)
     require_entries(sum(each.nnz for each in rows))
-    return counted(sparse.vstack(rows, format="csr")) if len(rows) > 1 else rows[0]
+    return count_term(sparse.vstack(rows, format="csr")) if len(rows) > 1 else rows[0]
 
 
 def _simple_layer(before: _LayerState, inner: Expression) -> tuple[Affine, bool] | None:
@@ -322,7 +322,7 @@ def _rows(circuit: Circuit, before: _LayerState, inner: Expression) -> Any:
             require_entries(part.nnz + matrix.nnz)
             data = part.data if sign > 0 else -part.data
             placed = sparse.csr_array((data, where.astype(np.int32)[part.indices], part.indptr), shape=shape)
-            matrix = counted(matrix + placed if matrix.nnz else placed)
+            matrix = count_term(matrix + placed if matrix.nnz else placed)
     return matrix
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.geometry import largest_product
 from brittle.networks.two_layer import TwoLayer
 
@@ -42,7 +42,7 @@ class Construction:
     multipliers: Tensor | None = None
 
 
-@kinds_checked
+@check_kinds
 def nearly_orthogonal(X: Tensor, y: Tensor, coherence: float | None = None) -> Construction:
     """vardi2022 Theorem 3.1: one neuron per example, v_j = y_j, w_j = 2x_j/(d(1-c)), b_j = -(1+c)/(1-c).
 
@@ -70,7 +70,7 @@ def nearly_orthogonal(X: Tensor, y: Tensor, coherence: float | None = None) -> C
     return Construction(TwoLayer(W, b, y), radius, promised=radius / 2)
 
 
-@kinds_checked
+@check_kinds
 def clustered(means: Tensor, labels: Tensor, noise: float = 0.0) -> Construction:
     """frei2023 Theorem 4.1: one neuron per cluster, v_j = y^(j), w_j = 4μ^(j)/d, b_j = -2.
 
@@ -100,7 +100,7 @@ def clustered(means: Tensor, labels: Tensor, noise: float = 0.0) -> Construction
     return Construction(network, radius, promised=radius / 2)
 
 
-@kinds_checked
+@check_kinds
 def smaller_norm(X: Tensor, y: Tensor) -> Construction:
     """vardi2022 5.1: v_j = y_j, w_j = x_j/d, b_j = 0 on orthogonal examples: smaller weights than `nearly_orthogonal`.
 
@@ -122,7 +122,7 @@ def smaller_norm(X: Tensor, y: Tensor) -> Construction:
     return Construction(network, radius, radius, flip=2 * math.sqrt(d / float(others.min())))
 
 
-@kinds_checked
+@check_kinds
 def orthogonal_kkt(X: Tensor, y: Tensor) -> Construction:
     """A KKT point of the max-margin problem on balanced orthogonal examples, in closed form: two neurons.
 
@@ -155,7 +155,7 @@ def orthogonal_kkt(X: Tensor, y: Tensor) -> Construction:
     return Construction(network, radius, radius, radius, multipliers)
 
 
-@kinds_checked
+@check_kinds
 def linear_model(means: Tensor, labels: Tensor) -> Construction:
     """frei2023 4: x ↦ w·x with w = Σ_q y^(q) μ^(q)/d, exactly linear as φ(w·x) - φ(-w·x).
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from brittle.common.errors import InputError, require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.networks.affine import Affine, Dense
 from brittle.networks.base import Network
 from brittle.networks.layered import Layered, check_chain
@@ -106,20 +106,20 @@ def simplest(network: Deep) -> TwoLayer | Deep:
     return network.as_two_layer() if network.depth == 2 and network.classes == 1 else network
 
 
-def layered_or_none(network: Network) -> Layered | None:
+def get_layered(network: Network) -> Layered | None:
     """The network itself where its layers are known.
 
     Examples:
         >>> import torch
         >>> import brittle as bt
         >>> smooth = torch.nn.Sequential(torch.nn.Linear(2, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
-        >>> bt.networks.layered_or_none(bt.networks.as_network(smooth)) is None
+        >>> bt.networks.get_layered(bt.networks.as_network(smooth)) is None
         True
     """
     return network if isinstance(network, Layered) else None
 
 
-@kinds_checked
+@check_kinds
 def as_layered(network: Network, about: str) -> Layered:
     """The network itself; `about` is what needs layers, and is said where there are none.
 
@@ -138,7 +138,7 @@ def as_layered(network: Network, about: str) -> Layered:
     raise InputError(f"{about} needs a network of affine layers and ReLUs, and this is a {kind}")
 
 
-@kinds_checked
+@check_kinds
 def as_two_layer(network: Network, about: str) -> TwoLayer:
     """The network as a TwoLayer; `about` is what needs one, and is said where it is none.
 
@@ -163,7 +163,7 @@ def as_two_layer(network: Network, about: str) -> TwoLayer:
 # The largest of several logits, as layers of ReLUs: max(a, b) = φ(a - b) + φ(b) - φ(-b).
 
 
-@kinds_checked
+@check_kinds
 def best_of(network: Layered, groups: Sequence[Sequence[int]], one_logit: bool = False) -> Deep:
     """The network whose logits are the largest of every group of the given one's logits.
 

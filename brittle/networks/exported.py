@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from brittle.common.errors import InputError, require
 from brittle.common.files import replacing
-from brittle.common.limits import DAMAGE, LARGEST_TEXT, Archive, inner_entry, opened
+from brittle.common.limits import DAMAGE, LARGEST_TEXT, Archive, inner_entry, open_archive
 from brittle.common.torch_files import read_pickle
 from brittle.networks.affine import Convolution, Dense
 from brittle.networks.base import Network
@@ -36,7 +36,7 @@ SHAPE_ERRORS = (KeyError, TypeError, IndexError, AttributeError, ValueError, Rec
 
 def read_exported(path: str | Path, output: Choice | None = None) -> Graph:
     """The operations of an exported program."""
-    with opened(path, "a complete exported program") as archive:
+    with open_archive(path, "a complete exported program") as archive:
         try:
             graph_module = _json(archive, "models/model.json")["graph_module"]
             constants = _constants(archive, graph_module["signature"]["input_specs"])
@@ -169,14 +169,14 @@ ROWS = 3  # of the example; neither 0 nor 1, which torch.export takes for fixed 
 
 def write_exported(network: Network, path: str | Path) -> None:
     """The program takes flat rows (n, dim) and gives logits (n,) or (n, C)."""
-    program, content = exported(network, path), io.BytesIO()
+    program, content = export_network(network, path), io.BytesIO()
     with _quietly():
         torch.export.save(program, content)
     with replacing(path) as stream:
         stream.write(content.getvalue())
 
 
-def exported(network: Network, path: str | Path) -> Any:
+def export_network(network: Network, path: str | Path) -> Any:
     """The program, or the reason why there is none in one line."""
     rows = torch.zeros(ROWS, network.dim, dtype=network.dtype)
     try:

@@ -8,7 +8,7 @@ from torch import nn
 from brittle.networks.affine import Affine
 from brittle.networks.deep import Deep
 from brittle.networks.graph import Graph, Interpreter, of_type
-from brittle.networks.lowering import lowered
+from brittle.networks.lowering import lower_graph
 from brittle.networks.output_layers import Rows
 
 
@@ -61,4 +61,4 @@ class Folded(Deep):
 
 
 def _maps(graph: Graph, image: tuple[int, ...], dtype: torch.dtype) -> tuple[Affine, ...]:
-    return tuple(layer.to(dtype) for layer in lowered(graph, image)[0])
+    return tuple(layer.to(dtype) for layer in lower_graph(graph, image)[0])

@@ -216,7 +216,7 @@ class Builder:
         (name,) = step.inputs()
         options = {key: each for key, each in step.arguments.items() if not isinstance(each, GraphValue)}
         (key,) = (key for key, each in step.arguments.items() if isinstance(each, GraphValue))
-        view: Tensor = computed(self.path, step, {**options, key: self.constants[name]})
+        view: Tensor = compute_step(self.path, step, {**options, key: self.constants[name]})
         return view
 
     def _row_wise(self, name: str, bound: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -261,7 +261,7 @@ class Builder:
         self._memory[step.output] = mine if shared else next(self._places)
 
 
-def computed(path: str | Path, step: GraphStep, arguments: dict[str, Any]) -> Any:
+def compute_step(path: str | Path, step: GraphStep, arguments: dict[str, Any]) -> Any:
     """The result of one step; whatever PyTorch has against it is said in one line."""
     try:
         return OPERATIONS[step.operation](**arguments)
@@ -324,7 +324,7 @@ class Interpreter(nn.Module):
     def forward(self, X: Tensor) -> Tensor:
         values: dict[str, Any] = {self.graph.input: X}
         for place, step in enumerate(self.graph.steps):
-            values[step.output] = OPERATIONS[step.operation](**filled(step.arguments, values, self._constant))
+            values[step.output] = OPERATIONS[step.operation](**fill_arguments(step.arguments, values, self._constant))
             for name in self._last.get(place, ()):
                 values.pop(name, None)
         output: Tensor = values[self.graph.output]
@@ -339,7 +339,9 @@ class Interpreter(nn.Module):
         return constant
 
 
-def filled(arguments: dict[str, Any], values: dict[str, Any], constant: Callable[[str], Tensor]) -> dict[str, Any]:
+def fill_arguments(
+    arguments: dict[str, Any], values: dict[str, Any], constant: Callable[[str], Tensor]
+) -> dict[str, Any]:
     """The arguments of a step with its values in their places."""
 
     def fill(argument: Any) -> Any:

@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.errors import require, require_count, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import check_fields, option
 from brittle.networks.deep import Deep
 from brittle.networks.layered import Layered
@@ -167,7 +167,7 @@ class LazyInit(Initialisation):
         return _normal((width, dim), 1.0, rng), _normal((width,), 1.0, rng), _signs(width, rng) / width**0.5
 
 
-@kinds_checked
+@check_kinds
 def redrawn(network: Kind, rng: Generator) -> Kind:
     """PyTorch's initialisation of a network like this one, in float64; layers without biases stay without.
 

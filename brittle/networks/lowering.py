@@ -13,10 +13,10 @@ from torch.nn import functional
 
 from brittle.common.errors import InputError
 from brittle.networks.affine import Affine, Convolution
-from brittle.networks.arithmetic import groups, kept_apart, matrix, numbered, numbers, per_axis
+from brittle.networks.arithmetic import check_examples_apart, groups, matrix, number_places, numbers, per_axis
 from brittle.networks.bends import Bends
 from brittle.networks.circuit import Expression
-from brittle.networks.graph import Graph, GraphStep, filled, last_uses
+from brittle.networks.graph import Graph, GraphStep, fill_arguments, last_uses
 from brittle.networks.operations import OPERATIONS
 from brittle.networks.terms import ALLOWANCE, CALL, Allowance, OpaqueError, require_entries
 
@@ -40,7 +40,7 @@ class Lowering(Bends):
         constants = self.graph.constants
         ends = last_uses(self.graph)
         for place, step in enumerate(self.graph.steps):
-            value = self._value(step, filled(step.arguments, values, constants.__getitem__))
+            value = self._value(step, fill_arguments(step.arguments, values, constants.__getitem__))
             values[step.output] = value
             if isinstance(value, Expression) and value.size == 0:
                 raise OpaqueError(f"'{step.operation}' leaves nothing of an example")
@@ -195,8 +195,8 @@ class Lowering(Bends):
         if not all(isinstance(each, Expression) for each in whole):
             raise OpaqueError("it joins constants to what depends on the input")
         starts = np.cumsum([0, *(each.size for each in whole)])
-        places = [numbered(each.shape, start) for each, start in zip(whole, starts, strict=False)]
-        moved, shape = kept_apart(OPERATIONS[name](places, dim))
+        places = [number_places(each.shape, start) for each, start in zip(whole, starts, strict=False)]
+        moved, shape = check_examples_apart(OPERATIONS[name](places, dim))
         self.parts["concatenation{s}"] += 1
         return self.circuit.joined(whole).taken(moved, shape)
 
@@ -206,7 +206,7 @@ class Lowering(Bends):
             raise OpaqueError("it mixes the examples of a batch")
         if not math.isfinite(value):
             raise OpaqueError("it pads with infinity")
-        moved, shape = kept_apart(functional.pad(numbered(inner.shape), list(pad)))
+        moved, shape = check_examples_apart(functional.pad(number_places(inner.shape), list(pad)))
         return inner.taken(moved, shape).shifted(np.where(moved < 0, float(value), 0.0))
 
     def pad(
@@ -237,12 +237,14 @@ def _computed(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _moved(name: str, arguments: dict[str, Any]) -> Any:
-    places = {key: numbered(each.shape) if isinstance(each, Expression) else each for key, each in arguments.items()}
+    places = {
+        key: number_places(each.shape) if isinstance(each, Expression) else each for key, each in arguments.items()
+    }
     try:
         result = OPERATIONS[name](**places)
     except (RuntimeError, TypeError, ValueError, IndexError) as error:
         raise OpaqueError(f"'{name}' cannot be done on single examples") from error
-    return kept_apart(result) if isinstance(result, Tensor) else result
+    return check_examples_apart(result) if isinstance(result, Tensor) else result
 
 
 def _reason(name: str) -> str:
@@ -285,7 +287,7 @@ LOWERED |= {
 }  # fmt: skip
 
 
-def lowered(graph: Graph, shape: tuple[int, ...]) -> tuple[list[Affine], bool, Counter[str]]:
+def lower_graph(graph: Graph, shape: tuple[int, ...]) -> tuple[list[Affine], bool, Counter[str]]:
     """The graph's affine maps in float64, whether they are its layers as they were, and what it was made of.
 
     Raises OpaqueError where it is anything else, or too large.

@@ -10,7 +10,7 @@ from brittle.common.errors import InputError, existing, one_line, require
 from brittle.common.limits import LARGEST_GRAPH, LARGEST_MODEL, LARGEST_ROW, read_whole
 from brittle.networks.graph import Builder, Graph
 from brittle.networks.onnx_nodes import EXACT_TYPES, NODES, OnnxNode
-from brittle.networks.onnx_shapes import FOLDS, TORCH_TYPES, ExternalData, Shapes, folded, onnx_tensor
+from brittle.networks.onnx_shapes import FOLDS, TORCH_TYPES, ExternalData, Shapes, fold_node, onnx_tensor
 from brittle.networks.outputs import HOW, Choice, of_program
 
 Schema = dict[int, Any]  # from a field that holds messages to their schema, by the numbers of onnx.proto
@@ -188,7 +188,7 @@ def _add(builder: Builder, shapes: Shapes, node: Any, opset: int) -> None:
     require(known, f"{name} is a {kind[:100]}, which is not read; pass the model itself in Python instead")
     require(len(node.input) > 0 and len(node.output) > 0, f"{name} takes or gives nothing")
     try:
-        if folded(builder, shapes, node, opset):
+        if fold_node(builder, shapes, node, opset):
             return
         require(node.op_type in NODES, "does not give a shape here, which is all that it is read for")
         _check_types(builder, node)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from brittle.common.errors import note, require, required
+from brittle.common.errors import note, require, require_value
 from brittle.networks.graph import Builder, GraphValue
 from brittle.networks.onnx_attributes import Attributes
 from brittle.networks.onnx_shapes import Shapes
@@ -98,7 +98,7 @@ class OnnxNode(Attributes):
         return self.shapes.weights[key]
 
     def _input(self, place: int) -> GraphValue:
-        return required(self.inputs[place] if self.has(place) else None, f"has no input {place}")
+        return require_value(self.inputs[place] if self.has(place) else None, f"has no input {place}")
 
 
 def _gemm(node: OnnxNode) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from brittle.common.errors import InputError, require
 from brittle.common.limits import ALWAYS_ALLOWED, LARGEST_BYTES, LARGEST_RATIO, ByteLimit
-from brittle.networks.graph import ROWS, Builder, GraphValue, computed, filled, keeps_rows, shadow
+from brittle.networks.graph import ROWS, Builder, GraphValue, compute_step, fill_arguments, keeps_rows, shadow
 from brittle.networks.onnx_attributes import Attributes
 
 EXTERNAL = 1
@@ -140,8 +140,8 @@ class Shapes:
     def of(self, name: str) -> list[int]:
         """The shape of a value; the examples come first."""
         for step in self.builder.steps[self._done :]:
-            arguments = filled(step.arguments, self._values, lambda each: shadow(self.builder.constants[each]))
-            value = self._values[step.output] = computed(self.builder.path, step, arguments)
+            arguments = fill_arguments(step.arguments, self._values, lambda each: shadow(self.builder.constants[each]))
+            value = self._values[step.output] = compute_step(self.builder.path, step, arguments)
             if self._from_input & set(step.inputs()):
                 self._from_input.add(step.output)
                 words = f"asks for a shape after '{step.operation}', which does not keep the examples of a batch apart"
@@ -172,7 +172,7 @@ class Shapes:
         return np.where(batch, self.builder.rows or ROWS, lengths), batch
 
 
-def folded(builder: Builder, shapes: Shapes, stored: Any, opset: int) -> bool:
+def fold_node(builder: Builder, shapes: Shapes, stored: Any, opset: int) -> bool:
     """Whether a node gives numbers that are known now; they are constants from here on."""
     names = [name for name in stored.input if name]
     given = [builder.constants.get(name) for name in names]

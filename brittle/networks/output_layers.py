@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from brittle.networks.graph import Graph, GraphStep, GraphValue, filled
+from brittle.networks.graph import Graph, GraphStep, GraphValue, fill_arguments
 from brittle.networks.operations import OPERATIONS, VIEWS
 
 
@@ -101,7 +101,7 @@ def _without(graph: Graph, last: GraphStep, behind: list[GraphStep]) -> Graph:
     return replace(graph, steps=[*kept, replace(first, arguments=values), *others])
 
 
-def centred(graph: Graph) -> Graph | None:
+def center_probability(graph: Graph) -> Graph | None:
     """The outputs less 1/2, where the last operations alone make numbers from 0 to 1 of any input; None elsewhere."""
     values = _last_values(graph)
     low, high = float(values.min()), float(values.max())
@@ -127,6 +127,6 @@ def _last_values(graph: Graph) -> Tensor:
     values = torch.cat([-sizes, torch.zeros(1, dtype=torch.float64), sizes, torch.linspace(-20, 20, 4001).double()])
     for step, inside in reversed(tail):
         if step.operation in HARD:
-            arguments = filled(step.arguments, {inside: values}, lambda each: graph.constants[each].reshape(()))
+            arguments = fill_arguments(step.arguments, {inside: values}, lambda each: graph.constants[each].reshape(()))
             values = OPERATIONS[step.operation](**arguments)
     return values

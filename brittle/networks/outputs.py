@@ -22,11 +22,11 @@ class Output(nn.Module):
         self.inner, self.output = inner, output
 
     def forward(self, X: Tensor) -> Tensor:
-        values: Tensor = taken(self.inner(X), self.output, type(self.inner).__name__)
+        values: Tensor = take_output(self.inner(X), self.output, type(self.inner).__name__)
         return values
 
 
-def unwrapped(module: nn.Module) -> nn.Module:
+def unwrap_output(module: nn.Module) -> nn.Module:
     return module.inner if isinstance(module, Output) else module
 
 
@@ -37,8 +37,8 @@ def of_one_output(module: nn.Module, returned: Any, output: Choice | None) -> nn
     kind = type(module).__name__
     if output is None:
         output = _meant(returned, kind)
-        note(f"the module {kind} returns {described(returned)}; of these '{output}' is taken (else {HOW})")
-    taken(returned, output, kind)
+        note(f"the module {kind} returns {describe_outputs(returned)}; of these '{output}' is taken (else {HOW})")
+    take_output(returned, output, kind)
     return Output(module, output)
 
 
@@ -57,14 +57,14 @@ def of_program(path: object, outputs: dict[Choice, Any], output: Choice | None) 
     return outputs[output if output in outputs else place]
 
 
-def taken(returned: Any, output: Choice, kind: str) -> Any:
+def take_output(returned: Any, output: Choice, kind: str) -> Any:
     """One of the things that were returned, by its place or name."""
     outputs = entries(returned)
     if output not in outputs and isinstance(output, str) and output.isdecimal() and len(output) < 9:
         output = int(output)
     if output in outputs:
         return outputs[output]
-    raise InputError(f"output is {output!r}, and the module {kind} returns {described(returned)}")
+    raise InputError(f"output is {output!r}, and the module {kind} returns {describe_outputs(returned)}")
 
 
 def entries(returned: Any) -> dict[Choice, Any]:
@@ -89,7 +89,7 @@ def _meant(returned: Any, kind: str) -> Choice:
     found = {id(value): name for name, value in reversed(outputs.items()) if _is_matrix(value)}
     known = len(outputs) > 0
     require(known, f"the module {kind} returns a {type(returned).__name__}; a float tensor of logits is needed")
-    require(len(found) == 1, f"the module {kind} returns {described(returned)}; {HOW}")
+    require(len(found) == 1, f"the module {kind} returns {describe_outputs(returned)}; {HOW}")
     return next(iter(found.values()))
 
 
@@ -97,7 +97,7 @@ def _is_matrix(value: Any) -> bool:
     return isinstance(value, Tensor) and value.ndim == 2 and value.is_floating_point()
 
 
-def described(returned: Any) -> str:
+def describe_outputs(returned: Any) -> str:
     """A tuple of '0': (2, 4), '1': (2, 2)"""
     shown = [f"'{name}': {_shape(value)}" for name, value in list(entries(returned).items())[:8]]
     return f"a {type(returned).__name__}" + (f" of {', '.join(shown)}" if shown else "")
@@ -110,7 +110,7 @@ def _shape(value: Any) -> str:
     return f"{tuple(value.shape)}{kind}"
 
 
-def returned_by(module: nn.Module, X: Tensor) -> Any:
+def run_module(module: nn.Module, X: Tensor) -> Any:
     """What the module returns, or None where it fails."""
     try:
         with torch.no_grad():

@@ -18,8 +18,8 @@ from brittle.networks.graph import (
     GraphStep,
     GraphValue,
     Interpreter,
-    computed,
-    filled,
+    compute_step,
+    fill_arguments,
     keeps_rows,
     last_uses,
     of_one_type,
@@ -48,7 +48,7 @@ def rebuilt(
     graph = of_one_type(graph)
     shape = shape or graph.shape or _features(graph)
     require(shape != (), f"{path}: does not say the shape of its input; pass shape=(features,) or (channels, h, w)")
-    size = measured(path, graph, shape)
+    size = measure_graph(path, graph, shape)
     trials = size.trials(path, graph, math.prod(shape))
     core, cut = without_ending(graph)
     try:
@@ -93,7 +93,7 @@ class Measured:
         return fits[0]
 
 
-def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> Measured:
+def measure_graph(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> Measured:
     """What one example takes, found on shapes alone, or the reason for a refusal."""
     whole = all(isinstance(length, int) and 0 < length <= LARGEST_ROW for length in shape)
     large = f"{path}: an input of the shape {shape} is too large; {LARGEST_ROW} numbers are the most"
@@ -105,8 +105,8 @@ def measured(path: str | Path, graph: Graph, shape: tuple[int, ...]) -> Measured
     for place, step in enumerate(graph.steps):
         one_each = counts.isdisjoint(_plain_inputs(step))
         require(one_each, f"{path}: the operation '{step.operation}' depends on the number of examples")
-        arguments = filled(step.arguments, values, lambda name: shadow(graph.constants[name]))
-        value = values[step.output] = computed(path, step, arguments)
+        arguments = fill_arguments(step.arguments, values, lambda name: shadow(graph.constants[name]))
+        value = values[step.output] = compute_step(path, step, arguments)
         if from_input & set(step.inputs()):
             from_input.add(step.output)
             words = f"{path}: the operation '{step.operation}' does not keep the examples of a batch apart"

@@ -16,11 +16,11 @@ from brittle.networks.estimators import Estimator, is_estimator, of_estimator
 from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph, Interpreter, of_one_type
 from brittle.networks.layered import Layered, LayeredModule
-from brittle.networks.lowering import lowered
-from brittle.networks.output_layers import Rows, centred, without_ending
-from brittle.networks.outputs import Choice, of_one_output, returned_by
+from brittle.networks.lowering import lower_graph
+from brittle.networks.output_layers import Rows, center_probability, without_ending
+from brittle.networks.outputs import Choice, of_one_output, run_module
 from brittle.networks.terms import OpaqueError
-from brittle.networks.trace import traced
+from brittle.networks.trace import trace_module
 from brittle.networks.two_layer import TwoLayer, TwoLayerModule
 
 UNSTEADY = 1e-2  # relative: more than rounding makes of any float type
@@ -139,7 +139,7 @@ def _refuse_quantised(module: nn.Module) -> None:
 def _of_one_output(module: nn.Module, shape: tuple[int, ...], output: Choice | None) -> nn.Module:
     copied = evaluating(module)
     X = torch.zeros(2, *(shape or (features(module),))).to(_like(copied))
-    returned = returned_by(copied, X)
+    returned = run_module(copied, X)
     if returned is None:
         require(output is None, f"the module {type(module).__name__} fails on an input of shape {tuple(X.shape)}")
         return module
@@ -177,7 +177,7 @@ def _of_module(module: nn.Module, shape: tuple[int, ...], examples: Tensor | Non
     like = _like(module)
     if like.dtype in (torch.float16, torch.bfloat16):  # float32 holds the same numbers
         module, like = module.float(), like.float()
-    graph = of_one_type(traced(module, shape, like))
+    graph = of_one_type(trace_module(module, shape, like))
 
     def run(X: Tensor) -> Tensor:
         output: Tensor = module(X.to(like))
@@ -200,12 +200,12 @@ def of_graph(
     Raises OpaqueError where it is none.
     """
     core, cut = without_ending(graph)
-    layers, plain, parts = lowered(core, shape)
+    layers, plain, parts = lower_graph(core, shape)
     if cut in ("Softmax", "LogSoftmax") and layers[-1].outputs == 1:
         raise OpaqueError(f"a {cut} of one output is constant")
-    half = None if cut or layers[-1].outputs > 1 else centred(core)
+    half = None if cut or layers[-1].outputs > 1 else center_probability(core)
     if half is not None:
-        core, (layers, plain, _) = half, lowered(half, shape)
+        core, (layers, plain, _) = half, lower_graph(half, shape)
     network = _network(core, shape, layers, plain)
     inputs = _probes(network.dim, examples, trials)
     interpreted = _interpreted(core)

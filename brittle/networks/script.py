@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.common.errors import InputError, about, require
-from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT, Archive, opened
+from brittle.common.limits import LARGEST_GRAPH, LARGEST_TEXT, Archive, open_archive
 from brittle.common.torch_files import PickledCall, Storages, archive_content
 from brittle.networks.graph import WAY_OUT, Builder, Graph, GraphValue
 from brittle.networks.outputs import HOW, Choice, entries, of_program
@@ -32,7 +32,7 @@ FOLDED: dict[str, Callable[..., Any]] = {
 IDENTITIES = ("__is__", "__isnot__")  # asked of anything beside None
 
 
-def folded(name: str, values: list[Any], named: dict[str, Any]) -> Any:
+def fold_constants(name: str, values: list[Any], named: dict[str, Any]) -> Any:
     """The result on known numbers; unknown where one of them is."""
     if named not in ({}, {"alpha": 1}):  # 1 is what the tracer writes down
         raise InputError(f"the operation '{name}' on numbers has other arguments here ({', '.join(named)[:100]})")
@@ -67,7 +67,7 @@ LONGEST_LINE = 20_000
 
 def read_script(path: str | Path, output: Choice | None = None) -> Graph:
     """The operations that the `forward` of a TorchScript file calls."""
-    with opened(path, "a complete TorchScript file") as archive:
+    with open_archive(path, "a complete TorchScript file") as archive:
         records, storages = archive_content(archive, "data.pkl"), Storages(archive)
         constants = archive_content(archive, "constants.pkl")
         require(isinstance(records, PickledCall), f"{path}: holds no scripted module")
@@ -271,7 +271,7 @@ class _Reader:
             return len(values[0]) if measurable else Unknown()
         tensors = any(isinstance(each, GraphValue) for each in values)
         if name in FOLDED and (name.startswith("__") or not tensors):
-            return folded(name, values, named)
+            return fold_constants(name, values, named)
         if any(isinstance(each, Unknown | PickledCall) for each in (*values, *named.values())):
             raise self.refuse(f"the operation '{name}' on something that depends on the input")
         return self.builder.add(name, *values, **named)

@@ -14,7 +14,7 @@ from brittle.common.torch_files import Named, Notes
 from brittle.networks.adapter import Adapter
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, of_layers
-from brittle.networks.outputs import Choice, unwrapped
+from brittle.networks.outputs import Choice, unwrap_output
 from brittle.networks.recognise import Recognition, recognise
 from brittle.networks.two_layer import TwoLayer
 
@@ -109,7 +109,7 @@ KIND = "brittle_network"
 def module_state(path: str | Path, network: Adapter) -> tuple[Named, Notes]:
     _check_finite(path, network.inner.state_dict())
     lengths = ",".join(str(length) for length in network.shape)
-    notes = {KIND: "module", "brittle_class": type(unwrapped(network.inner)).__name__, "brittle_shape": lengths}
+    notes = {KIND: "module", "brittle_class": type(unwrap_output(network.inner)).__name__, "brittle_shape": lengths}
     return dict(network.inner.state_dict()), notes
 
 

@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from brittle.common.errors import NETWORKS, InputError, about, existing, require, suffix_of
 from brittle.common.files import read_npz, write_npz
-from brittle.common.kinds import kinds_checked
-from brittle.common.limits import opened
+from brittle.common.kinds import check_kinds
+from brittle.common.limits import open_archive
 from brittle.common.torch_files import Named, Notes, read_pt, read_safetensors, write_pt, write_safetensors
 from brittle.networks.adapter import Adapter
 from brittle.networks.array_files import graph_arrays, graph_of, is_whole, map_arrays, maps_of
 from brittle.networks.base import Network
 from brittle.networks.deep import Deep, as_layered
-from brittle.networks.exported import exported, read_exported, write_exported
+from brittle.networks.exported import export_network, read_exported, write_exported
 from brittle.networks.folded import Folded
 from brittle.networks.graph import Graph
 from brittle.networks.onnx_file import read_onnx
@@ -40,13 +40,13 @@ from brittle.networks.two_layer import TwoLayer
 
 
 def archive_kind(path: str | Path) -> str:
-    """`script`, `exported` or `tensors`, by what the zip archive holds; damaged files are `tensors`."""
+    """`script`, `export_network` or `tensors`, by what the zip archive holds; damaged files are `tensors`."""
     existing(path)
     try:
-        with opened(path, "an archive") as archive:
+        with open_archive(path, "an archive") as archive:
             if "constants.pkl" in archive:
                 return "script"
-            return "exported" if "archive_format" in archive else "tensors"
+            return "export_network" if "archive_format" in archive else "tensors"
     except InputError:
         return "tensors"
 
@@ -62,13 +62,13 @@ def require_format(network: Network, path: str | Path) -> None:
         require_onnx(path)
         return
     if suffix == ".pt2":
-        exported(network, path)
+        export_network(network, path)
         return
     fits = _suffix(path) != ".npz" or isinstance(network, TwoLayer)
     require(fits, f"{path}: .npz holds two-layer networks only; choose .pt or .safetensors")
 
 
-@kinds_checked
+@check_kinds
 def save_network(network: Network, path: str | Path) -> None:
     """Write a network whole or not at all; the suffix chooses the format.
 
@@ -102,7 +102,7 @@ def save_network(network: Network, path: str | Path) -> None:
         write_safetensors(path, tensors, notes)
 
 
-@kinds_checked
+@check_kinds
 def load_network(
     path: str | Path,
     module: nn.Module | None = None,
@@ -128,7 +128,7 @@ def load_network(
     return read_network(path, module, shape, activation=activation, output=output)[0]
 
 
-@kinds_checked
+@check_kinds
 def read_network(
     path: str | Path,
     module: nn.Module | None = None,
@@ -188,7 +188,7 @@ def _program(path: str | Path, output: Choice | None = None) -> Graph | None:
         return None
     kind = archive_kind(path)
     require(kind != "tensors" or suffix == ".pt", f"{path}: is not an exported program")
-    read = {"script": read_script, "exported": read_exported}.get(kind)
+    read = {"script": read_script, "export_network": read_exported}.get(kind)
     return None if read is None else read(path, output)
 
 

@@ -93,7 +93,7 @@ def keep_layer(count: int) -> None:
         allowance.keep(ENTRY * count)
 
 
-def counted(term: Term) -> Term:
+def count_term(term: Term) -> Term:
     """The map itself, counted among those that are held."""
     allowance = ALLOWANCE.get(None)
     if allowance is not None:
@@ -105,13 +105,13 @@ def entries(term: Term, size: int) -> Any:
     """The map as a sparse matrix; `size` is the number of inputs of an identity."""
     if term is None:
         require_entries(size)
-        return counted(sparse.eye_array(size, format="csr"))
+        return count_term(sparse.eye_array(size, format="csr"))
     if isinstance(term, Convolution):
-        return counted(_convolution_entries(term))
+        return count_term(_convolution_entries(term))
     if not isinstance(term, np.ndarray):
         return sparse.csr_array(term)
     require_entries(int(np.count_nonzero(term)))
-    return counted(sparse.csr_array(term))
+    return count_term(sparse.csr_array(term))
 
 
 def product(outer: Term, inner: Term) -> Term:
@@ -124,9 +124,9 @@ def product(outer: Term, inner: Term) -> Term:
         inner = inner if isinstance(inner, np.ndarray) else entries(inner, size)
     if isinstance(outer, np.ndarray) or isinstance(inner, np.ndarray):
         require_entries(outer.shape[0] * inner.shape[1], _effort(outer, inner))
-        return counted(np.asarray((inner.T @ outer.T).T if isinstance(outer, np.ndarray) else outer @ inner))
+        return count_term(np.asarray((inner.T @ outer.T).T if isinstance(outer, np.ndarray) else outer @ inner))
     require_entries(int(np.diff(inner.indptr)[outer.indices].sum()))
-    return counted(outer @ inner)
+    return count_term(outer @ inner)
 
 
 def _effort(outer: Term, inner: Term) -> int:
@@ -137,7 +137,7 @@ def _effort(outer: Term, inner: Term) -> int:
     return int(nonzero) * int(others) // 4
 
 
-def scaled(term: Term, factors: Array) -> Term:
+def scale_outputs(term: Term, factors: Array) -> Term:
     """Every output times its own factor."""
     if isinstance(term, Convolution):
         channels = factors.reshape(len(term.kernel), -1)
@@ -146,21 +146,21 @@ def scaled(term: Term, factors: Array) -> Term:
             return term.with_parameters(term.kernel * column[:, None, None, None], term.bias)
         term = entries(term, 0)
     if term is None:
-        return counted(sparse.diags_array(factors, format="csr"))
+        return count_term(sparse.diags_array(factors, format="csr"))
     require_entries(term.size if isinstance(term, np.ndarray) else term.nnz)
     if isinstance(term, np.ndarray):
-        return counted(term * factors[:, None])
-    values = counted(term.data * np.repeat(factors, np.diff(term.indptr)))
+        return count_term(term * factors[:, None])
+    values = count_term(term.data * np.repeat(factors, np.diff(term.indptr)))
     return sparse.csr_array((values, term.indices, term.indptr), shape=term.shape)  # the places are shared
 
 
-def taken(term: Term, places: Places, size: int) -> Term:
+def take_outputs(term: Term, places: Places, size: int) -> Term:
     """The outputs at these places, 0 at -1; `size` is the number of all outputs."""
     if len(places) == size and (places == np.arange(size)).all():
         return term
     if isinstance(term, np.ndarray):
         require_entries(len(places) * term.shape[1])
-        return counted(np.where((places >= 0)[:, None], term[places], 0.0))
+        return count_term(np.where((places >= 0)[:, None], term[places], 0.0))
     return product(selection(places, size), term)
 
 
@@ -176,14 +176,14 @@ def total(first: Term, second: Term, size: int) -> Term:
     full = isinstance(first, np.ndarray) or isinstance(second, np.ndarray)
     first, second = (each if isinstance(each, np.ndarray) else entries(each, size) for each in (first, second))
     require_entries(sum(each.size if isinstance(each, np.ndarray) else each.nnz for each in (first, second)))
-    return counted(np.asarray(first + second) if full else (first + second).tocsr())
+    return count_term(np.asarray(first + second) if full else (first + second).tocsr())
 
 
-def stacked(parts: list[Term | int], size: int) -> Any:
+def stack_terms(parts: list[Term | int], size: int) -> Any:
     """One map above the other; a number stands for so many rows of 0."""
     blocks = [sparse.csr_array((part, size)) if isinstance(part, int) else entries(part, size) for part in parts]
     require_entries(sum(block.nnz for block in blocks))
-    return counted(sparse.vstack(blocks, format="csr"))
+    return count_term(sparse.vstack(blocks, format="csr"))
 
 
 def is_nonnegative(term: Term) -> bool:

@@ -23,7 +23,7 @@ LOOKS = ("numpy", "__array__", "tolist", "__dlpack__", "data_ptr", "untyped_stor
 PRODUCTS = {"linear": "linear", "matmul": "matmul", "__matmul__": "matmul"}  # PyTorch lays their examples side by side
 
 
-def traced(module: nn.Module, shape: tuple[int, ...], like: Tensor) -> Graph:
+def trace_module(module: nn.Module, shape: tuple[int, ...], like: Tensor) -> Graph:
     """The graph of a module in evaluation mode; one input has this `shape`, and the type and device of `like`."""
     graph, other = (_traced(module, shape, like, rows) for rows in ROWS)
     if (graph.steps, graph.output) != (other.steps, other.output):

@@ -1,5 +1,5 @@
 """Certified radii as files that `proofcheck` proves again."""
 
-from brittle.proving.prove import Proof, joined, prove, write_beside
+from brittle.proving.prove import Proof, join_proofs, prove, write_beside
 
-__all__ = ["Proof", "joined", "prove", "write_beside"]
+__all__ = ["Proof", "join_proofs", "prove", "write_beside"]

@@ -11,7 +11,13 @@ from torch import Tensor
 
 from brittle.certificates.deep_dual.chain import Chain, LayeredMultipliers, Margins
 from brittle.certificates.deep_dual.definite import Curvatures, of_network
-from brittle.certificates.deep_dual.solver import DenseLayers, ascend, first_multipliers, first_order_flips, refined
+from brittle.certificates.deep_dual.solver import (
+    DenseLayers,
+    ascend,
+    first_multipliers,
+    first_order_flips,
+    refine_multipliers,
+)
 from brittle.certificates.rounding import Array, near_one
 from brittle.networks import Layered
 from proofcheck.lagrangian import FREE, Step
@@ -35,7 +41,7 @@ class Line(NamedTuple):
 Program = tuple[Line, ...]
 
 
-def rounded(values: Array | float) -> Array:
+def round_to_digits(values: Array | float) -> Array:
     """To few binary digits; signs and zeros stay."""
     mantissa, exponent = np.frexp(np.asarray(values, dtype=np.float64))
     return np.asarray(np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS))
@@ -44,7 +50,7 @@ def rounded(values: Array | float) -> Array:
 def short(step: Step) -> Step:
     """The step with few digits."""
     kinds, *multipliers, mu = step
-    return Step._make((kinds, *map(rounded, multipliers), float(rounded(mu))))
+    return Step._make((kinds, *map(round_to_digits, multipliers), float(round_to_digits(mu))))
 
 
 def programs_of(claims: Mapping[str, np.ndarray], neurons: int, inputs: int) -> Iterator[Program]:
@@ -122,7 +128,7 @@ class Rivals:
         flip, _ = first_order_flips(margins)
         found = ascend(margins, start, flip, STEPS[1])[0]
         if self.chained.dense is not None:
-            found = refined(self.chained.dense, margins, found)[0]
+            found = refine_multipliers(self.chained.dense, margins, found)[0]
         return self._step(rival, found)
 
     def _step(self, rival: int, found: LayeredMultipliers) -> Step:

@@ -135,7 +135,7 @@ def prove(
     return Proof(prover.network, prover.X, prover.y, rows, radii, programs, lower.numpy(), box)
 
 
-def joined(
+def join_proofs(
     network: Network,
     data: Data,
     lower: Tensor,
@@ -261,10 +261,10 @@ class _Prover:
 
 def _checkable(layered: Layered, data: Data) -> tuple[Checked, Array, Array]:
     """The network and the data as the checker has them."""
-    return checked(layered), np.ascontiguousarray(data.X.double().numpy()), data.y.double().numpy()
+    return read_for_checker(layered), np.ascontiguousarray(data.X.double().numpy()), data.y.double().numpy()
 
 
-def checked(layered: Layered) -> Checked:
+def read_for_checker(layered: Layered) -> Checked:
     """The network as the checker has it."""
     weights, biases = (
         [np.ascontiguousarray(each.detach().numpy()) for each in part] for part in (layered.weights, layered.biases)

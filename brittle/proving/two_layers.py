@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from brittle.certificates import dual_bound
-from brittle.certificates.dual import closed_form, first_iterate
+from brittle.certificates.dual import first_iterate, solve_closed_form
 from brittle.certificates.dual_bound import Kind, Kinds
 from brittle.certificates.margins import LocalModel, WeightSpan
 from brittle.certificates.rounding import Array
@@ -181,10 +181,10 @@ class _TwoLayerBranch:
 
     def _start(self, start: SaddleIterate) -> SolvedSaddle:
         if not ((self.kinds == Kind.ACTIVE) | (self.kinds == Kind.INACTIVE)).any():
-            return closed_form(self.model, start, self.enough)
+            return solve_closed_form(self.model, start, self.enough)
         N = np.flatnonzero(self.kinds == Kind.CONCAVE)
         W, kappa, model = self.model.W[N], np.zeros(len(self.kinds)), self.model
-        kappa[N] = dual_bound.closed_form(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, 0.9)
+        kappa[N] = dual_bound.choose_curvatures(W, -start.multiplier * model.c[N], model.a[N] + W @ start.point, 0.9)
         saddle = Saddle.at(model, self.kinds, kappa)
         return SolvedSaddle(saddle, saddle.solve(start, self.enough, rounds=6, steps=8, tolerance=1e-6))
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from brittle.auditing import Audit
 from brittle.auditing.found import Mechanism, TheoremRow
 from brittle.auditing.treatment import HELPS, RemedyResult
-from brittle.report.remedy_chart import ranked
+from brittle.report.remedy_chart import rank_remedies
 from brittle.report.svg import (
     Axis,
     bar,
@@ -193,7 +193,7 @@ def one_direction(audit: Audit) -> Markup:
 def remedy_bars(audit: Audit) -> Markup:
     """The median radius after each remedy that was applied, beside now."""
     now = audit.vulnerability.free.median
-    tried = [each for each in ranked(audit) if each.applied]
+    tried = [each for each in rank_remedies(audit) if each.applied]
     values = [each.radius_after for each in tried if math.isfinite(each.radius_after)]
     most = max([*values, now if math.isfinite(now) else 0.0, 1e-12]) * 1.15
     height = 34 * max(1, len(tried)) + 18

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from brittle.auditing import Audit
 from brittle.auditing.costs import operations
-from brittle.auditing.pieces import audited
+from brittle.auditing.pieces import select_audited_data
 from brittle.auditing.treatment import HELPS
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.data import Data
 from brittle.networks import Network
 from brittle.report.style import COLOURS, house_style, panels, save
@@ -23,7 +23,7 @@ SHOWN = 5  # adversarial examples
 UNHELPFUL = "#9aa0a6"
 
 
-@kinds_checked
+@check_kinds
 def write_audit_pictures(audit: Audit, network: Network, data: Data, folder: Path) -> None:
     """The pictures as PNG files.
 
@@ -94,7 +94,7 @@ def _cumulative(norms: Tensor) -> tuple[Tensor, Tensor]:
 def boundary_slice(audit: Audit, network: Network, data: Data) -> Figure:
     """The margin of one median example in the plane of its shortest flip and the way to another class."""
     weak = audit.vulnerability
-    data = audited(data, weak.held_out)
+    data = select_audited_data(data, weak.held_out)
     place = _median_place(weak.free.norms)
     row = int(weak.examples[weak.free.rows[place]])
     x, y, flip = data.X[row], data.y[row : row + 1], weak.perturbations[place]
@@ -165,7 +165,7 @@ def adversarial_examples(audit: Audit, data: Data) -> Figure | None:
     if image is None:
         return None
     weak = audit.vulnerability
-    data, norms = audited(data, weak.held_out), weak.free.norms
+    data, norms = select_audited_data(data, weak.held_out), weak.free.norms
     places = torch.where(norms.isfinite() & (norms > 0), norms, math.inf).argsort()[:SHOWN].tolist()
     figure, axes = panels(columns=len(places), rows=3, width=1.5, height=1.5)
     for column, place in enumerate(places):

@@ -19,16 +19,16 @@ from brittle.auditing.geometry import Geometry
 from brittle.auditing.pieces import median
 from brittle.auditing.regime import TrainingRegime
 from brittle.common.files import replacing
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import jsonable
 from brittle.data import Data
 from brittle.networks import Network
 from brittle.report import audit_charts
 from brittle.report.example_views import ExampleViews
-from brittle.report.remedy_chart import ranked, remedy_chart
+from brittle.report.remedy_chart import rank_remedies, remedy_chart
 from brittle.report.svg import ENVIRONMENT, curve, digest, line, number, share, source, tag, times
 from brittle.report.terms import TERMS
-from brittle.report.words import Origin, ReportWords, advice, passed
+from brittle.report.words import Origin, ReportWords, advice, describe_passed_cause
 
 Facts = list[tuple[str, str]]
 
@@ -166,7 +166,7 @@ SCRIPTS = tuple(
 AS_SHARES = ("doubtful labels", "stopped early", "lazy training")  # mechanisms whose measure is a share
 
 
-@kinds_checked
+@check_kinds
 def write_audit_page(
     audit: Audit,
     network: Network,
@@ -210,7 +210,7 @@ def audit_page(
         charts=audit_charts,
         sketch=sketch,
         advice=advice,
-        passed=passed,
+        passed=describe_passed_cause,
         terms=TERMS,
         origin=origin or Origin(),
         version=__version__,
@@ -278,7 +278,7 @@ class Page:
 
     @property
     def remedies(self) -> list[Any]:
-        return ranked(self.audit)
+        return rank_remedies(self.audit)
 
     @property
     def curves(self) -> list[str]:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from brittle.auditing import Audit
 from brittle.auditing.costs import operations
-from brittle.auditing.pieces import audited
+from brittle.auditing.pieces import select_audited_data
 from brittle.data import Data
 from brittle.networks import Network
 
@@ -40,7 +40,7 @@ class ExampleViews:
     def own(self) -> Data:
         """The audited examples, in their order."""
         weak = self.audit.vulnerability
-        return audited(self.data, weak.held_out).take(weak.examples)
+        return select_audited_data(self.data, weak.held_out).take(weak.examples)
 
     @property
     def norms(self) -> Tensor:

@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 from brittle import __version__
 from brittle.common.errors import InputError
 from brittle.common.files import replacing, write_json
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import duration
 from brittle.experiments.base import Experiment, FigureResult
 from brittle.experiments.cell import Cell, Point
-from brittle.experiments.cells import concluded, saved
+from brittle.experiments.cells import conclude_figure, load_cells
 from brittle.experiments.images import MissingData
 from brittle.experiments.picture import BoundaryPicture, Chart, Heat, Histogram, Panel, Picture, PlotCurve, Surface
 from brittle.experiments.run import EXPERIMENTS, cells_folder
@@ -135,7 +135,7 @@ def figure_folder(folder: str | Path, figure_id: str) -> Path:
     return Path(folder) / figure_id.replace("/", "-")
 
 
-@kinds_checked
+@check_kinds
 def write_figure(result: FigureResult, folder: str | Path) -> Path:
     """figure.png, figure.svg, points.csv, figure.json and index.html; the folder they are in.
 
@@ -248,10 +248,10 @@ def holds_its_cells(content: Mapping[str, Any], folder: str | Path) -> bool:
         cells = [_cell(experiment, point) for point in (*content["points"], *content["unreached"])]
     except KeyError:  # its cells had other parameters
         return False
-    done = saved(cells_folder(folder), cells)
+    done = load_cells(cells_folder(folder), cells)
     if len(done) < len(cells):
         return False
-    anew = concluded(experiment, content["preset"], cells, [done[cell.key] for cell in cells])
+    anew = conclude_figure(experiment, content["preset"], cells, [done[cell.key] for cell in cells])
     return bool([claim.to_json() for claim in anew.claims] == content["claims"])
 
 

@@ -29,7 +29,7 @@ class ChartPoint:
 
 def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     """None where no remedy was applied; `narrow` names the remedies by their numbers, from the best on."""
-    tried = [each for each in ranked(audit) if each.applied and math.isfinite(each.radius_after)]
+    tried = [each for each in rank_remedies(audit) if each.applied and math.isfinite(each.radius_after)]
     if not tried or not math.isfinite(audit.vulnerability.free.median):
         return None
     judges = len(audit.data if audit.data.X_test is None else audit.data.test)
@@ -56,7 +56,7 @@ def remedy_chart(audit: Audit, narrow: bool = False) -> Markup | None:
     )
 
 
-def ranked(audit: Audit) -> list[RemedyResult]:
+def rank_remedies(audit: Audit) -> list[RemedyResult]:
     """The best one first, then by how far they move the median; those that could not be applied last."""
     chosen = best(audit.remedies)
     return sorted(

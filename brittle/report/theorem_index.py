@@ -11,7 +11,7 @@ from typing import Any
 
 from brittle.common.errors import InputError
 from brittle.common.files import existing, replacing
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import short, tabular
 from brittle.theorems import PAPERS, Theorem
 from brittle.theorems.comparison import Comparison
@@ -34,7 +34,7 @@ def _beside(comparison: Comparison | None, otherwise: str = "") -> list[str]:
     return [otherwise, ""] if comparison is None else [str(comparison), short(comparison.slack)]
 
 
-@kinds_checked
+@check_kinds
 def write_csv(path: str | Path, cases: Sequence[SweepCase]) -> None:
     """Every hypothesis and every promise of every combination.
 
@@ -67,7 +67,7 @@ def _compared(case: SweepCase) -> Iterator[list[Any]]:
             yield [part, each.name, each.value, each.relation.value, each.threshold, each.slack, each.holds]
 
 
-@kinds_checked
+@check_kinds
 def write_latex(path: str | Path, cases: Sequence[SweepCase]) -> None:
     """A tabular with the rules of booktabs.
 

@@ -10,7 +10,7 @@ from brittle.auditing import Audit
 from brittle.auditing.change import Change
 from brittle.auditing.found import Mechanism
 from brittle.auditing.treatment import RemedyResult, best
-from brittle.auditing.verdict import little_help, little_is_left, not_afforded, not_alone
+from brittle.auditing.verdict import describe_unaffordable, little_help, little_is_left, not_alone
 from brittle.common.errors import InputError
 from brittle.report.svg import number, share, times
 
@@ -164,7 +164,7 @@ class ReportWords:
         chosen = self.best
         if not self.audit.remedies:
             return "No remedy was tried."
-        dear = not_afforded(self.audit.remedies)
+        dear = describe_unaffordable(self.audit.remedies)
         if not tried:
             return f"None of the remedies could be applied; the reasons are below. {dear}".strip()
         if chosen is None:
@@ -226,7 +226,7 @@ PASSED = {  # why a cause whose bar passes the line is not named
 }
 
 
-def passed(row: Mechanism) -> str:
+def describe_passed_cause(row: Mechanism) -> str:
     """What to say of a cause that is not named although its bar passes the line; empty for all others."""
     beyond = row.strength is not None and row.strength >= row.mark and not row.named
     return PASSED.get(row.name, "Not named: something else speaks against it.") if beyond else ""

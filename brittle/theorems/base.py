@@ -16,7 +16,7 @@ from brittle.common.result import Result
 from brittle.networks import Network
 from brittle.theorems.comparison import Comparison, Promise, Scaling, Witness
 from brittle.theorems.instance import Instance
-from brittle.theorems.judgement import CheckOutcome, Findings, Judgement, listed
+from brittle.theorems.judgement import CheckOutcome, Findings, Judgement, list_comparisons
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Theorem(ABC):
         if findings.unmeasured:
             return Judgement(CheckOutcome.INCONCLUSIVE, f"{findings.unmeasured[0].name} could not be measured")
         if findings.broken:
-            broken, outcome = listed(findings.broken), CheckOutcome.VIOLATED
+            broken, outcome = list_comparisons(findings.broken), CheckOutcome.VIOLATED
             return Judgement(outcome, f"{broken} does not hold although every hypothesis does: {outcome.advice}")
         if findings.vacuous:
             return Judgement(CheckOutcome.INCONCLUSIVE, f"the promise is vacuous here: {findings.vacuous}")
@@ -173,7 +173,7 @@ class LikelyClaim(Theorem):
         chance = self.probability(instance)
         judgement = replace(super().judge(instance, findings), probability=chance)
         if judgement.outcome is CheckOutcome.VIOLATED and chance < 1 and not findings.surely_broken:
-            broken = listed(findings.broken)
+            broken = list_comparisons(findings.broken)
             advice = f"{broken} does not hold; promised only with probability {chance:.4g}: use trials"
             return replace(judgement, outcome=CheckOutcome.INCONCLUSIVE, advice=advice)
         if not findings.broken and not chance > 0:

@@ -9,7 +9,7 @@ from torch import Generator
 
 from brittle.attacks import flip_intervals
 from brittle.common.errors import InputError
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.networks import Network
@@ -25,7 +25,15 @@ from brittle.theorems.comparison import (
     Witness,
 )
 from brittle.theorems.instance import Facts, Instance, NetworkNeeded
-from brittle.theorems.judgement import CheckOutcome, Findings, Judgement, findings, listed, unmet, without_network
+from brittle.theorems.judgement import (
+    CheckOutcome,
+    Findings,
+    Judgement,
+    findings,
+    list_comparisons,
+    unmet,
+    without_network,
+)
 
 # what may be raised where a theorem's formulas are evaluated outside its hypotheses, and make no sense there
 SENSELESS = (InputError, ArithmeticError, ValueError, RuntimeError)
@@ -70,7 +78,7 @@ class CheckResult(Result):
         return [hypothesis.name for hypothesis in self.hypotheses if not hypothesis.holds]
 
 
-@kinds_checked
+@check_kinds
 def check(
     theorem: Theorem | str,
     data: Data,
@@ -94,7 +102,7 @@ def check(
     return check_instance(statement, Instance(data, network, facts), beyond=beyond)
 
 
-@kinds_checked
+@check_kinds
 def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> CheckResult:
     """The theorem on its own default instance; `beyond` as in `check_instance`.
 
@@ -109,7 +117,7 @@ def check_default(theorem: Theorem, rng: Generator, *, beyond: bool = False) -> 
     return replace(verdict, seconds=time.process_time() - begun)
 
 
-@kinds_checked
+@check_kinds
 def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False) -> CheckResult:
     """The theorem on this instance; with `beyond` the conclusion is evaluated even where a hypothesis fails.
 
@@ -125,7 +133,7 @@ def check_instance(theorem: Theorem, instance: Instance, *, beyond: bool = False
     return replace(verdict, seconds=time.process_time() - begun)
 
 
-@kinds_checked
+@check_kinds
 def check_data(theorem: Theorem, data: Data, facts: Facts | None = None, *, beyond: bool = False) -> CheckResult:
     """The theorem on data alone: a whole verdict where it needs no network, else what it supposes of the data.
 
@@ -161,7 +169,7 @@ def _judged(theorem: Theorem, instance: Instance, hypotheses: tuple[Comparison, 
                 raise
             unmeasurable = str(error) or type(error).__name__
     if not failed:
-        judgement = qualified(theorem, theorem.judge(instance, fared), fared)
+        judgement = add_known_flaw(theorem, theorem.judge(instance, fared), fared)
         return _verdict(theorem, judgement, hypotheses, bound=fared.bound, measured=measured)
     judgement = unmet(failed)
     if beyond:
@@ -201,7 +209,7 @@ def outside(conclusion: Sequence[Comparison], unmeasurable: str) -> str:
     if unmeasurable:
         return f"; outside the theorem, its conclusion cannot be evaluated: {unmeasurable}"
     broken = [comparison for comparison in conclusion if not comparison.holds]
-    fared = f"does not hold: {listed(broken)}" if broken else "holds nevertheless"
+    fared = f"does not hold: {list_comparisons(broken)}" if broken else "holds nevertheless"
     return f"; outside the theorem, its conclusion {fared}" if conclusion else ""
 
 
@@ -224,7 +232,7 @@ def measure(witness: Witness, instance: Instance, comparator: Network | None = N
     return measured
 
 
-def qualified(theorem: Theorem, judgement: Judgement, fared: Findings) -> Judgement:
+def add_known_flaw(theorem: Theorem, judgement: Judgement, fared: Findings) -> Judgement:
     """What is known about the statement itself: a flaw as printed."""
     if not theorem.flaw or judgement.outcome is CheckOutcome.CONFIRMED:
         return judgement

@@ -162,7 +162,9 @@ class Scaling(Result):
         return f"{self.measure} ~ {self.variable}^({self.fitted:+.3f} ± {self.standard_error:.3f}), {claimed}"
 
 
-def fitted(measure: str, variable: str, claimed: float, sizes: Sequence[float], values: Sequence[float]) -> Scaling:
+def fit_scaling(
+    measure: str, variable: str, claimed: float, sizes: Sequence[float], values: Sequence[float]
+) -> Scaling:
     """The least-squares line through the logarithms, with the standard error of its slope."""
     require(len(sizes) >= 3, f"{measure}: {len(sizes)} sizes are too few for an exponent with an error; give 3 or more")
     require(all(value > 0 for value in (*sizes, *values)), f"{measure}: an exponent needs positive values")

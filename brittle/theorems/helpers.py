@@ -9,7 +9,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Status
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.data import Data
 from brittle.kkt import solve
 from brittle.networks import TorchLinearInit, TwoLayer
@@ -98,4 +98,4 @@ def kkt_network(data: Data, rng: Generator) -> TwoLayer:
             network = found.network
             if found.status is Status.SOLVED:
                 break
-    return required(network, f"gradient flow did not separate the {len(data)} examples ({training.message})")
+    return require_value(network, f"gradient flow did not separate the {len(data)} examples ({training.message})")

@@ -125,6 +125,6 @@ def without_network(hypotheses: Sequence[Comparison]) -> Judgement:
     return Judgement(CheckOutcome.INCONCLUSIVE, f"{known}; all else needs a network: give one", probability=math.nan)
 
 
-def listed(comparisons: Sequence[Comparison]) -> str:
+def list_comparisons(comparisons: Sequence[Comparison]) -> str:
     """The comparisons in one line."""
     return "; ".join(str(comparison) for comparison in comparisons)

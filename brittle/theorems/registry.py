@@ -7,7 +7,7 @@ from importlib import import_module
 from brittle import __version__
 from brittle.common import parts
 from brittle.common.errors import InputError, require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import THEOREMS as GROUP
 from brittle.theorems.base import Theorem
 
@@ -92,12 +92,12 @@ THEOREMS: dict[str, Theorem] = _all()
 
 
 def _installed(identity: str) -> Theorem:
-    theorem = made(parts.loaded(GROUP, identity), f"the plug-in {identity!r} of {GROUP}")
+    theorem = make_theorem(parts.load_entry_point(GROUP, identity), f"the plug-in {identity!r} of {GROUP}")
     require(theorem.id == identity, f"the plug-in {identity!r} of {GROUP} is the theorem {theorem.id!r}: name it so")
     return theorem
 
 
-def made(found: object, called: str) -> Theorem:
+def make_theorem(found: object, called: str) -> Theorem:
     """The theorem of a class that is not brittle's, as its fields are by default."""
     good = isinstance(found, type) and issubclass(found, Theorem) and is_dataclass(found)
     require(good, f"{called} is no dataclass that extends Theorem")
@@ -111,7 +111,7 @@ def made(found: object, called: str) -> Theorem:
     return theorem
 
 
-@kinds_checked
+@check_kinds
 def find(identity: str) -> Theorem:
     """The theorem with this id, whatever its letters' case, or that of an installed package.
 
@@ -129,7 +129,7 @@ def find(identity: str) -> Theorem:
     by_lower = {name.lower(): theorem for name, theorem in THEOREMS.items()}
     if identity.lower() in by_lower:
         return by_lower[identity.lower()]
-    if identity in parts.offered(GROUP):
+    if identity in parts.find_entry_points(GROUP):
         return _installed(identity)
     numbers = [name for name in THEOREMS if name.split("/")[1].lower() == identity.lower()]
     near = numbers or [by_lower[name].id for name in get_close_matches(identity.lower(), by_lower, n=3, cutoff=0.5)]
@@ -140,7 +140,7 @@ def find(identity: str) -> Theorem:
 # How to cite brittle, a paper, or the paper behind a theorem.
 
 
-@kinds_checked
+@check_kinds
 def citation(identity: str | None = None) -> str:
     """BibTeX of brittle itself; of a paper (`vardi2022`); of the paper behind a theorem, with what it claims.
 

@@ -12,7 +12,7 @@ from brittle.common.result import Result
 from brittle.data import Clusters, Data, Sphere
 from brittle.data.orthogonal import halves
 from brittle.theorems.check import CheckResult, check_instance
-from brittle.theorems.frei2023.groups import examples_needed
+from brittle.theorems.frei2023.groups import count_needed_examples
 from brittle.theorems.helpers import kkt_network
 from brittle.theorems.instance import Instance
 from brittle.theorems.registry import find
@@ -83,7 +83,7 @@ def sphere(request: Request, rng: Generator) -> Data:
 def clusters_with_fresh_examples(request: Request, rng: Generator) -> Data:
     """Random means, as few examples as the theorems ask for, and fresh ones sampled jointly with them."""
     require_count("test", request.test)
-    examples = examples_needed(request.dim, request.clusters) if request.examples is None else request.examples
+    examples = count_needed_examples(request.dim, request.clusters) if request.examples is None else request.examples
     setting = Clusters(request.dim, request.clusters, request.noise, random_means=True)
     return setting.sample(examples, rng, test=request.test, in_span=True)
 

@@ -11,7 +11,7 @@ import torch
 from torch import Generator
 
 from brittle.common.errors import require, require_count
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.theorems.base import Failures, Theorem
@@ -77,7 +77,7 @@ def combinations(theorem: Theorem, axes: Mapping[str, Sequence[Any]]) -> list[tu
     return [(row, replace(theorem, **row)) for row in rows]  # type: ignore[type-var]
 
 
-@kinds_checked
+@check_kinds
 def sweep(
     theorem: Theorem, axes: Mapping[str, Sequence[Any]], rng: Generator, *, beyond: bool = True, watch: Watch = silent
 ) -> tuple[SweepCase, ...]:
@@ -104,7 +104,7 @@ def _case(values: Mapping[str, Any], theorem: Theorem, rng: Generator, beyond: b
         return SweepCase(values, None, str(error) or type(error).__name__)
 
 
-def violated(cases: Sequence[SweepCase]) -> bool:
+def is_violated(cases: Sequence[SweepCase]) -> bool:
     """Whether a claim did not hold somewhere although its hypotheses do."""
     return any(case.verdict is not None and case.verdict.verdict is CheckOutcome.VIOLATED for case in cases)
 
@@ -137,7 +137,7 @@ class Trials(Result):
     seconds: float
 
 
-@kinds_checked
+@check_kinds
 def check_many(theorem: Theorem, trials: int, rng: Generator, watch: Watch = silent) -> Trials:
     """Draws the default instance again and again and counts how often the promise fails.
 

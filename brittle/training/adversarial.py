@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Generator, Tensor
 
-from brittle.attacks.pgd import projected_descent
+from brittle.attacks.pgd import iterate_pgd
 from brittle.common.ending import Status
-from brittle.common.errors import require_count, require_positive, required
+from brittle.common.errors import require_count, require_positive, require_value
 from brittle.common.parts import option
 from brittle.data.base import Data
 from brittle.geometry import into_ball, unit_rows
@@ -71,11 +71,11 @@ class Adversarial(Trainer):
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "projected adversarial training")
-        rng = required(rng, "adversarial training draws batches at random: give it a torch.Generator")
+        rng = require_value(rng, "adversarial training draws batches at random: give it a torch.Generator")
         return AdversarialRun(network, data, self, Batches(len(data), min(self.batch, len(data)), rng))
 
 
-def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
+def perturb_examples(network: Network, data: Data, regime: Adversarial) -> Tensor:
     """Examples within the budget that PGD makes the network doubt most (lines 3-6): the last iterates."""
 
     def stride(points: Tensor, gradients: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ def perturbed(network: Network, data: Data, regime: Adversarial) -> Tensor:
     def back(delta: Tensor) -> Tensor:
         return into_ball(delta, regime.budget)
 
-    iterates = projected_descent(network, data.X, data.y, regime.inner_steps, stride, back)
+    iterates = iterate_pgd(network, data.X, data.y, regime.inner_steps, stride, back)
     (last,) = deque(iterates, maxlen=1)
     return data.X + last
 
@@ -119,7 +119,7 @@ class AdversarialRun(Run):
         self.margins = self.objective.margins(self.theta)
         self.log_loss = self.regime.loss.total(self.margins)
         self.log_loss_sum = float(torch.logsumexp(self.regime.loss.log_values(self.margins), 0))
-        self.attacked = perturbed(self.network(), self.data, self.regime)
+        self.attacked = perturb_examples(self.network(), self.data, self.regime)
         self.robust_accuracy = self.network().accuracy(self.attacked, self.data.y)
 
     def step(self) -> None:

@@ -16,7 +16,7 @@ from brittle.common import interrupts
 from brittle.common.ending import Status
 from brittle.common.errors import require, require_count, require_positive
 from brittle.common.files import read_npz, require_writable, write_npz
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import check_fields, option
 from brittle.common.progress import Watch, silent
 from brittle.common.result import Result
@@ -83,7 +83,7 @@ class Checkpoint(Saver):
         self.took = self.written - began
 
     def last(self) -> None:
-        with interrupts.held():
+        with interrupts.hold_signals():
             if self.remembered is not None:
                 write_npz(self.path, self.remembered)
             self.written, self.remembered = time.monotonic(), None
@@ -263,7 +263,7 @@ class Trainer(ABC):
         resume: bool = False,
     ) -> TrainingResult[Network]: ...
 
-    @kinds_checked
+    @check_kinds
     def train(
         self,
         network: Model,

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Status
-from brittle.common.errors import require_not_negative, required
+from brittle.common.errors import require_not_negative, require_value
 from brittle.common.parts import option
 from brittle.data.base import Data
 from brittle.networks.base import Network
@@ -57,11 +57,11 @@ class GradientDescent(Trainer):
         objective = objective_for(network, data, self.layers, self.biases)
         if self.batch is None or self.batch >= len(data):
             return DescentRun(objective, self)
-        rng = required(rng, "descent with batches draws them at random: give it a torch.Generator")
+        rng = require_value(rng, "descent with batches draws them at random: give it a torch.Generator")
         return BatchRun(objective, self, Batches(len(data), self.batch, rng))
 
 
-def descended(theta: Tensor, at: Evaluation, descent: GradientDescent, objective: Objective) -> Tensor:
+def take_step(theta: Tensor, at: Evaluation, descent: GradientDescent, objective: Objective) -> Tensor:
     """θ after one step from an evaluation there."""
     loss = math.exp(at.log_loss)
     if descent.decay == 0:
@@ -98,7 +98,7 @@ class DescentRun(Run):
         self.log_loss, self.log_loss_sum = at.log_loss, at.log_loss_sum
 
     def step(self) -> None:
-        theta = descended(self.theta, self.at, self.descent, self.objective)
+        theta = take_step(self.theta, self.at, self.descent, self.objective)
         at = self.objective.evaluate(theta, self.descent.loss)
         check_finite(theta, self.descent.rate, self.steps, at.log_loss)
         self._arrive(theta, at)
@@ -158,7 +158,7 @@ class BatchRun(Run):
 
     def step(self) -> None:
         at = self.objective.evaluate(self.theta, self.descent.loss, self.batches.next())
-        theta = descended(self.theta, at, self.descent, self.objective)
+        theta = take_step(self.theta, at, self.descent, self.objective)
         check_finite(theta, self.descent.rate, self.steps, at.log_loss)
         self.theta = theta
         self.evaluations += 1

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 from torch.func import functional_call
 
 from brittle.common.ending import Status
-from brittle.common.errors import InputError, require, require_between, require_positive, required
+from brittle.common.errors import InputError, require, require_between, require_positive, require_value
 from brittle.common.parts import option
 from brittle.common.time_limit import check_time
 from brittle.data.base import Data
@@ -101,7 +101,7 @@ class GuardedTrainer(Trainer):
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         low = self.kappa is None or self.kappa <= self.target
         require(low, f"kappa is {self.kappa}; it must be at most the target, {self.target:g}, where κ ends")
-        rng = required(rng, f"{self.name} draws batches at random: give it a torch.Generator")
+        rng = require_value(rng, f"{self.name} draws batches at random: give it a torch.Generator")
         some = network.accuracy(data.X, data.y) > 0
         require(some, f"the network misclassifies all {len(data)} examples: train it first, or look at the labels")
         form = form_of(network, data, rng, self.span)

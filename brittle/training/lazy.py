@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Status
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.common.parts import option
 from brittle.data.base import Data
 from brittle.networks.base import Network
@@ -56,7 +56,7 @@ class LazyTraining(Trainer):
 
     def begin(self, network: Network, data: Data, rng: Generator | None) -> Run:
         network = as_two_layer(network, "lazy training")
-        rng = required(rng, "lazy training draws batches at random: give it a torch.Generator")
+        rng = require_value(rng, "lazy training draws batches at random: give it a torch.Generator")
         objective = TwoLayerObjective(network.to(TYPES[self.precision]), data, "first", self.biases)
         return LazyTrainingRun(objective, self, Batches(len(data), min(self.batch, len(data)), rng))
 

@@ -22,7 +22,7 @@ from brittle.networks.deep import as_layered
 from brittle.networks.layered import Layered
 from brittle.training.descent import Batches
 from brittle.training.guarded import TINY, GuardedObjective, GuardedRun, GuardedTrainer, attainable
-from brittle.training.normal_form import NormalForm, TrainingForm, scaled
+from brittle.training.normal_form import NormalForm, TrainingForm, scale_layer
 from brittle.training.objective import margins_of
 
 FIRST, FOLLOWED = 50, 2  # power iterations: at the start, and in every step
@@ -140,7 +140,7 @@ def with_unit_norms(network: Layered) -> Layered:
     for layer in network.layers:
         norm = operator_norm(layer)
         carried /= norm
-        layers.append(scaled(layer, 1 / norm, carried))
+        layers.append(scale_layer(layer, 1 / norm, carried))
     return network.with_layers(layers, network.start)
 
 

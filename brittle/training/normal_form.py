@@ -75,16 +75,16 @@ class NormalForm(TrainingForm):
         first, *others = (layer.to(torch.float64) for layer in network.layers)
         inner = Deep((_taking(first, basis, unit), *others))
         gain = median_slope(inner.margin_gradients(X, data.y))
-        layers = balanced([*inner.layers[:-1], scaled(inner.layers[-1], 1 / gain, 1 / gain)])
+        layers = balance_layers([*inner.layers[:-1], scale_layer(inner.layers[-1], 1 / gain, 1 / gain)])
         return cls(network, Deep(tuple(layers)).to(PRECISION), X.to(PRECISION), 1.0, basis, unit, gain)
 
     def back(self, trained: Network) -> Layered:
         given = as_layered(trained, "this training").layers
         first, *others, last = (layer.to(torch.float64) for layer in given)
-        first = scaled(first, 1 / self.unit, 1.0)
+        first = scale_layer(first, 1 / self.unit, 1.0)
         if self.basis is not None:
             first = Dense(first.matrix @ self.basis.T, first.offset)
-        layers = [first, *others, scaled(last, self.gain, self.gain)]
+        layers = [first, *others, scale_layer(last, self.gain, self.gain)]
         return self.original.moved([layer.to(self.original.dtype) for layer in layers])
 
 
@@ -113,17 +113,17 @@ def _turned(span: Basis, rng: Generator) -> Tensor:
 
 def _taking(first: Affine, basis: Tensor | None, unit: float) -> Affine:
     """The first layer on the new coordinates."""
-    inner = scaled(first, unit, 1.0)
+    inner = scale_layer(first, unit, 1.0)
     return inner if basis is None else Dense(inner.matrix @ basis, inner.offset)
 
 
-def scaled(layer: Affine, weight: float, bias: float) -> Affine:
+def scale_layer(layer: Affine, weight: float, bias: float) -> Affine:
     """The layer with its weights and its biases times these."""
     W, b = layer.parameters
     return layer.with_parameters(W * weight, b * bias)
 
 
-def balanced(layers: Sequence[Affine]) -> list[Affine]:
+def balance_layers(layers: Sequence[Affine]) -> list[Affine]:
     """The same function by layers of one Frobenius norm: φ(f z) = f φ(z) for f > 0."""
     norms = [float(layer.parameters[0].norm()) for layer in layers]
     if min(norms) == 0:
@@ -133,5 +133,5 @@ def balanced(layers: Sequence[Affine]) -> list[Affine]:
     for layer, norm in zip(layers, norms, strict=True):
         factor = mean / norm
         carried *= factor
-        result.append(scaled(layer, factor, carried))
+        result.append(scale_layer(layer, factor, carried))
     return result

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.common.ending import Status
-from brittle.common.errors import require_count, require_positive, required
+from brittle.common.errors import require_count, require_positive, require_value
 from brittle.common.parts import option
 from brittle.data.base import Data
 from brittle.networks.base import Network
@@ -51,7 +51,7 @@ class SgdSchedule(Trainer):
         objective = ModuleObjective(network, data)
         if self.batch >= len(data):
             return SgdScheduleRun(objective, self, None)
-        rng = required(rng, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
+        rng = require_value(rng, f"{len(data)} examples make batches of {self.batch}: give it a torch.Generator")
         return SgdScheduleRun(objective, self, Batches(len(data), self.batch, rng))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from brittle.common.errors import InputError, require, require_between, require_count, require_finite, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.parts import option
 from brittle.networks.base import Network
 
@@ -313,7 +313,7 @@ BY_NAME: dict[str, Callable[[float], Stop]] = {
 }
 
 
-@kinds_checked
+@check_kinds
 def parse_stop(text: str) -> Stop:
     """`loss=1e-30`, `log_loss=-1e4`, `margin=0.3`, `accuracy=1`, `margin_stalls=1e-3`, `steps=1000`, `seconds=60`.
 

@@ -1,18 +1,18 @@
 """Instances whose exact radii are known and proved: what attacks and verifiers are measured against."""
 
-from brittle.truth.made import TruthProblem, chosen, load_problem, made, problems_in, save_problem
+from brittle.truth.made import TruthProblem, chosen, load_problem, make_problem, problems_in, save_problem
 from brittle.truth.problems import RECIPES, ProblemRecipe
 from brittle.truth.scored import (
     AttackScore,
     BoundScore,
     Count,
     attack_scores,
-    attacked,
     bound_scores,
-    bounded,
-    checked,
+    check_proofs,
+    measure_attack,
+    measure_certificate,
     query,
-    stated,
+    read_stated_bounds,
     write_queries,
 )
 
@@ -24,16 +24,16 @@ __all__ = [
     "ProblemRecipe",
     "TruthProblem",
     "attack_scores",
-    "attacked",
     "bound_scores",
-    "bounded",
-    "checked",
+    "check_proofs",
     "chosen",
     "load_problem",
-    "made",
+    "make_problem",
+    "measure_attack",
+    "measure_certificate",
     "problems_in",
     "query",
+    "read_stated_bounds",
     "save_problem",
-    "stated",
     "write_queries",
 ]

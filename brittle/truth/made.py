@@ -19,7 +19,7 @@ from brittle.common.result import Result
 from brittle.data import Data, load_data, save_data
 from brittle.networks import Layered, TwoLayer, as_layered, load_network, save_network
 from brittle.proving import Proof, prove, write_beside
-from brittle.truth.problems import RECIPES, ProblemRecipe, digest, known_digests
+from brittle.truth.problems import RECIPES, ProblemRecipe, digest, load_known_digests
 
 RECORD = "problem.json"
 PROOF = "proof.npz"
@@ -70,7 +70,7 @@ class TruthProblem(Result):
         return {**fields, "instances": len(self.data), "proved_to_gap": self.proved_to_gap}
 
 
-def made(recipe: ProblemRecipe, watch: Watch = silent) -> TruthProblem:
+def make_problem(recipe: ProblemRecipe, watch: Watch = silent) -> TruthProblem:
     """Draw it and prove its radii."""
     network, data = recipe.build()
     began = time.perf_counter()
@@ -91,7 +91,7 @@ def made(recipe: ProblemRecipe, watch: Watch = silent) -> TruthProblem:
         gap=recipe.gap,
         open=len(data) - len(closed),
         digest=name,
-        frozen=known_digests().get(recipe.name) == name,
+        frozen=load_known_digests().get(recipe.name) == name,
         seconds=time.perf_counter() - began,
         proved=torch.zeros(len(kept), dtype=torch.float64).index_put(
             (torch.tensor(proof.rows, dtype=torch.long),), torch.tensor(proof.radii, dtype=torch.float64)

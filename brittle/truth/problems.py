@@ -54,7 +54,7 @@ def digest(network: Layered, data: Data) -> str:
 
 
 @cache
-def known_digests() -> dict[str, str]:
+def load_known_digests() -> dict[str, str]:
     """The digest of every problem as it was first built."""
     content: dict[str, Any] = json.loads((files("brittle.truth") / KNOWN).read_text())
     return content
@@ -90,7 +90,7 @@ def normal(rng: Generator, *shape: int) -> Tensor:
     return torch.randn(shape, generator=rng, dtype=torch.float64)
 
 
-def self_labelled(network: Layered, X: Tensor) -> Data:
+def label_by_network(network: Layered, X: Tensor) -> Data:
     """Every example has the label that the network gives it."""
     return Data(X, network.predict(X).double() if network.classes == 1 else network.predict(X))
 
@@ -98,7 +98,7 @@ def self_labelled(network: Layered, X: Tensor) -> Data:
 def random_network(dim: int, width: int) -> Callable[[Generator], Drawn]:
     def draw(rng: Generator) -> Drawn:
         network = TwoLayer(normal(rng, width, dim) / dim**0.5, 0.3 * normal(rng, width), normal(rng, width))
-        return network, self_labelled(frozen_network(network), normal(rng, 40, dim))
+        return network, label_by_network(frozen_network(network), normal(rng, 40, dim))
 
     return draw
 
@@ -107,7 +107,7 @@ def random_deep(*widths: int) -> Callable[[Generator], Drawn]:
     def draw(rng: Generator) -> Drawn:
         shapes = list(zip(widths[1:], widths[:-1], strict=True))
         network = Deep(tuple(Dense(normal(rng, m, d) * (2 / d) ** 0.5, 0.1 * normal(rng, m)) for m, d in shapes))
-        return network, self_labelled(frozen_network(network), normal(rng, 40, widths[0]))
+        return network, label_by_network(frozen_network(network), normal(rng, 40, widths[0]))
 
     return draw
 

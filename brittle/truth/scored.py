@@ -76,7 +76,7 @@ class MeasuredMethod:
     seconds: float
 
 
-def attacked(attack: Attack[AttackResult], problem: TruthProblem, seed: int = 0) -> MeasuredMethod:
+def measure_attack(attack: Attack[AttackResult], problem: TruthProblem, seed: int = 0) -> MeasuredMethod:
     """The norms of the flips, measured on the network; infinite where there is none."""
     began = time.process_time()
     found = attack.run(problem.network, problem.data, rng=torch.Generator().manual_seed(seed))
@@ -84,7 +84,7 @@ def attacked(attack: Attack[AttackResult], problem: TruthProblem, seed: int = 0)
     return MeasuredMethod(problem, norms, time.process_time() - began)
 
 
-def bounded(certificate: Certificate, problem: TruthProblem, seed: int = 0) -> MeasuredMethod:
+def measure_certificate(certificate: Certificate, problem: TruthProblem, seed: int = 0) -> MeasuredMethod:
     """The certificate's lower bounds."""
     began = time.process_time()
     found = certificate.bound(problem.network, problem.data, rng=torch.Generator().manual_seed(seed))
@@ -146,7 +146,7 @@ def _joined(parts: list[MeasuredMethod]) -> tuple[Tensor, Tensor, Tensor, float]
     return values, lower, upper, sum(part.seconds for part in parts)
 
 
-def stated(path: Path, problems: Iterable[TruthProblem]) -> list[MeasuredMethod]:
+def read_stated_bounds(path: Path, problems: Iterable[TruthProblem]) -> list[MeasuredMethod]:
     """The bounds of a file: .csv with columns problem, example, lower, or .json {problem: [lower, ...]}."""
     given = _from_json(path) if path.suffix.lower() == ".json" else _from_csv(path)
     require(any(given.values()), f"{path}: there are no bounds in it")
@@ -261,7 +261,7 @@ class Count(NamedTuple):
     again: int
 
 
-def checked(problem: TruthProblem, folder: Path) -> Count:
+def check_proofs(problem: TruthProblem, folder: Path) -> Count:
     """Radii of the record that the file proves whole."""
     said = {row: radius for row, radius in enumerate(problem.proved.tolist()) if radius > 0}
     if not said:

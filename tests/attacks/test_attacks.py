@@ -18,7 +18,7 @@ from brittle.attacks import (
     Restriction,
     Universal,
     base,
-    signed_gradients,
+    sum_signed_gradients,
 )
 from brittle.common.errors import InputError
 from brittle.common.progress import silent
@@ -167,7 +167,7 @@ def test_the_limit_is_kept_and_the_failure_is_told():
         assert result.norms.max() <= 1e-3
         assert result.success[0]
         assert not result.success[1:].all()
-    universal = Universal(direction=signed_gradients, limit=1e-3).run(network, data)
+    universal = Universal(direction=sum_signed_gradients, limit=1e-3).run(network, data)
     assert universal.smallest == torch.inf
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from brittle.attacks import MinimumNorm, first_flip, flip_intervals, flips, pieces, step_past
-from brittle.attacks.flips import bracketed_flips
+from brittle.attacks.flips import bracket_flips
 from brittle.common.errors import InputError
 from brittle.data import Data
 from brittle.geometry import unit_rows
@@ -210,14 +210,14 @@ def test_a_few_points_show_a_flip_where_the_margin_is_zero():
     rays = -unit_rows(network.margin_gradients(data.X, data.y))
     exact = first_flip(network, data.X, data.y, rays, 50.0)
     limits = torch.where(exact.isfinite(), 1.5 * exact, 1.0)
-    seen = bracketed_flips(network, data.X, data.y, rays, limits)
+    seen = bracket_flips(network, data.X, data.y, rays, limits)
     found = seen.isfinite()
     assert found.sum() > 10
     assert (seen[found] >= exact[found] * (1 - 1e-12)).all()
     assert float((seen[found] - exact[found]).abs().median()) < 1e-12
     margins = network.margins(data.X[found] + seen[found, None] * rays[found], data.y[found])
     assert float(margins.abs().max()) < 1e-12
-    assert bracketed_flips(network, data.X, data.y, rays, 0.5 * limits.clamp(max=exact)).isinf().all()
+    assert bracket_flips(network, data.X, data.y, rays, 0.5 * limits.clamp(max=exact)).isinf().all()
 
 
 @pytest.mark.parametrize("limit", [torch.inf, 2.0])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from brittle.attacks import MinimumNorm, Restriction, first_flip, pixels
-from brittle.attacks.minimum_norm import projected_in_box
+from brittle.attacks.minimum_norm import project_in_box
 from brittle.data import Data
 from brittle.networks import TorchLinearInit, TwoLayer, orthogonal_kkt
 
@@ -226,7 +226,7 @@ def test_the_projection_in_a_box_is_that_of_a_bisection(numbers):
             middle = (small + large) / 2
             value = float((g * (-middle * g).clamp(low, high)).sum())
             small, large = (small, middle) if value <= along else (middle, large)
-        goal = projected_in_box(g, torch.tensor([[along]], dtype=DOUBLE), low, high)
+        goal = project_in_box(g, torch.tensor([[along]], dtype=DOUBLE), low, high)
         assert ((goal >= low) & (goal <= high)).all()
         assert float((g * goal).sum()) == pytest.approx(along, rel=1e-9, abs=1e-12)
         torch.testing.assert_close(goal, (-large * g).clamp(low, high), rtol=1e-6, atol=1e-9)

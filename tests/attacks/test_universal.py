@@ -8,10 +8,10 @@ from brittle.attacks import (
     Restriction,
     Universal,
     first_flip,
-    off_subspace_weights,
-    signed_examples,
-    signed_gradients,
-    signed_means,
+    sum_off_subspace_weights,
+    sum_signed_examples,
+    sum_signed_gradients,
+    sum_signed_means,
     transfer,
 )
 from brittle.common.errors import InputError
@@ -83,8 +83,8 @@ def test_an_example_that_flips_back_moves_the_common_c():
 def test_unsigned_perturbations_leave_one_class_behind(rng):
     network = TorchLinearInit(biases=False).draw(6, 40, rng)
     data = labelled(network, 30, rng)
-    signed = Universal(direction=signed_gradients).run(network, data)
-    unsigned = Universal(direction=signed_gradients, signed=False).run(network, data)
+    signed = Universal(direction=sum_signed_gradients).run(network, data)
+    unsigned = Universal(direction=sum_signed_gradients, signed=False).run(network, data)
     assert signed.rate > 0.9
     assert unsigned.smallest == torch.inf
     far = network.logits(data.X + 1e3 * unsigned.z).sign()
@@ -94,7 +94,7 @@ def test_unsigned_perturbations_leave_one_class_behind(rng):
 def test_the_closed_form_kkt_point_flips_at_the_known_distance(rng):
     data = Orthogonal(dim=30).sample(20, rng)
     point = orthogonal_kkt(data.X, data.y)
-    result = Universal(direction=signed_examples, margin_slack=0.1).run(point.network, data)
+    result = Universal(direction=sum_signed_examples, margin_slack=0.1).run(point.network, data)
     assert result.considered.all()
     assert result.success.all()
     assert result.smallest == pytest.approx(point.radius, rel=1e-9)
@@ -105,7 +105,7 @@ def test_a_solved_kkt_point_is_flipped_far_below_root_d(rng):
     data = Sphere(dim=30).sample(30, rng)
     trained = Flow(until=LogLoss(-3.0)).train(TorchLinearInit().draw(30, 200, rng), data).network
     network = solve(trained, data).network
-    result = Universal(direction=signed_examples, margin_slack=0.1).run(network, data)
+    result = Universal(direction=sum_signed_examples, margin_slack=0.1).run(network, data)
     assert result.considered.sum() > 20
     assert result.success[result.considered].all()
     assert result.smallest < 0.5 * 30**0.5
@@ -114,7 +114,7 @@ def test_a_solved_kkt_point_is_flipped_far_below_root_d(rng):
 def test_clusters_flip_along_their_means(rng):
     data = Clusters(dim=200, clusters=4, noise=0.1).sample(40, rng)
     network = Flow(until=LogLoss(-6.0)).train(TorchLinearInit().draw(200, 50, rng), data).network
-    result = Universal(direction=signed_means).run(network, data)
+    result = Universal(direction=sum_signed_means).run(network, data)
     assert result.success.all()
     assert result.smallest < 200**0.5
     expected = data.truth.mean_labels @ data.truth.means
@@ -125,11 +125,11 @@ def test_weights_off_the_subspace_flip(rng):
     data = Subspace(dim=60, codimension=50).sample(10, rng)
     network = Kaiming().draw(60, 40, rng)
     data = Data(data.X, network.logits(data.X).sign(), truth=data.truth)
-    result = Universal(direction=off_subspace_weights).run(network, data)
+    result = Universal(direction=sum_off_subspace_weights).run(network, data)
     assert result.success.all()
     assert (result.perturbations @ data.truth.basis).abs().max() < 1e-12
     with pytest.raises(InputError, match="known subspace"):
-        off_subspace_weights(network, Data(data.X, data.y))
+        sum_off_subspace_weights(network, Data(data.X, data.y))
 
 
 def test_transfer_to_other_networks(rng):
@@ -149,7 +149,7 @@ def test_it_says_when_nothing_can_flip_together(rng):
     assert result.size == 0
     assert not result.success.any()
     wrong = Data(data.X, -data.y)
-    result = Universal(direction=signed_gradients).run(network, wrong)
+    result = Universal(direction=sum_signed_gradients).run(network, wrong)
     assert not result.considered.any()
     assert result.smallest == 0
     assert result.success.all()
@@ -161,7 +161,7 @@ def test_wrong_directions_are_named(rng):
     with pytest.raises(InputError, match=r"direction has shape \(3,\)"):
         Universal(direction=torch.ones(3)).run(network, data)
     with pytest.raises(InputError, match="cluster means"):
-        Universal(direction=signed_means).run(network, data)
+        Universal(direction=sum_signed_means).run(network, data)
     several = TorchLinearInit().draw_deep(4, [6], rng, outputs=3)
     with pytest.raises(InputError, match="labels -1 and 1"):
         Universal().run(several, Data(data.X, torch.tensor([0, 1, 2, 0, 1])))
@@ -182,6 +182,6 @@ def test_within_a_subspace(rng):
     network = TorchLinearInit().draw(10, 30, rng)
     data = labelled(network, 10, rng)
     inside = Restriction(torch.eye(10, dtype=DOUBLE)[:, :4])
-    result = Universal(direction=signed_gradients, subspace=inside).run(network, data)
+    result = Universal(direction=sum_signed_gradients, subspace=inside).run(network, data)
     assert (result.perturbations[:, 4:] == 0).all()
     assert Universal().subspace is FREE

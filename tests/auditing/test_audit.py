@@ -16,7 +16,7 @@ from brittle.auditing.remedies import PARTS
 from brittle.auditing.remedy import Diagnostics, Remedy, RemedyContext
 from brittle.auditing.trained_on import RadiusTraining, TrainedOn
 from brittle.auditing.treatment import Baseline, RemedyResult, as_good, best
-from brittle.auditing.verdict import little_help, not_afforded, not_alone, written
+from brittle.auditing.verdict import describe_unaffordable, little_help, not_alone, write_verdict
 from brittle.auditing.vulnerability import Radii, in_reach
 from brittle.common.errors import InputError
 from brittle.data import Data, Orthogonal, Sphere, Subspace
@@ -203,10 +203,10 @@ def test_remedies_that_the_budget_does_not_pay_for_are_counted(trained):
     assert "the budget affords" in dear.reason
     assert (done.applied, done.unaffordable) == (True, False)
     said = "For 1 of the 2 remedies this budget is too small: what they would do is not known."
-    assert not_afforded(found.remedies) == said
-    assert said in written(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], cut=[])
-    assert not_afforded((dear,)) in written(found.vulnerability, None, (dear,), [], cut=[])
-    assert not_afforded((done,)) == ""
+    assert describe_unaffordable(found.remedies) == said
+    assert said in write_verdict(found.vulnerability, None, (dear, replace(done, radius_after=0.0)), [], cut=[])
+    assert describe_unaffordable((dear,)) in write_verdict(found.vulnerability, None, (dear,), [], cut=[])
+    assert describe_unaffordable((done,)) == ""
 
 
 def test_what_lies_beyond_all_sizes_is_no_flip(trained):

@@ -9,9 +9,9 @@ import torch
 from brittle.auditing.costs import (
     Costs,
     at_speed,
+    get_known_speed,
     gradient_work,
     judging_work,
-    known_speed,
     largest,
     operations,
     rows_at_once,
@@ -101,6 +101,6 @@ def test_the_rows_of_a_network_without_operations_are_counted_as_if_it_had_one()
 
 @pytest.mark.parametrize("wrong", [3, 0.5, 8192.0, True, float("nan")])
 def test_a_speed_is_a_power_of_two_up_to_4096(wrong):
-    assert [known_speed("speed", good) for good in (1, 2.0, 4096)] == [1.0, 2.0, 4096.0]
+    assert [get_known_speed("speed", good) for good in (1, 2.0, 4096)] == [1.0, 2.0, 4096.0]
     with pytest.raises(InputError, match="it must be a power of two from 1 to 4096"):
-        known_speed("speed", wrong)
+        get_known_speed("speed", wrong)

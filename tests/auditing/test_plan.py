@@ -12,7 +12,7 @@ from brittle.auditing import budget as budgets
 from brittle.auditing import vulnerability
 from brittle.auditing.budget import Deadline, WorkBudget
 from brittle.auditing.costs import AuditPlan, Costs, largest, operations, spectrum
-from brittle.auditing.pieces import alone
+from brittle.auditing.pieces import run_serially
 from brittle.auditing.proofs import CertifiedSubject, certify
 from brittle.auditing.trained_on import AdversarialTraining
 from brittle.common.errors import InputError
@@ -80,7 +80,7 @@ class Backwards(Engine):
 def test_the_audit_is_the_same_whoever_does_its_pieces(subject, tmp_path, monkeypatch):
     monkeypatch.setattr(vulnerability, "AT_ONCE", 5)  # so that there are several
 
-    def audited(crew=alone):
+    def audited(crew=run_serially):
         return bt.audit(*subject, budget=1.0, examples=12, remedies="none", crew=crew)
 
     engine = Backwards()
@@ -137,10 +137,10 @@ def test_what_a_job_leaves_stays_for_others():
 def test_the_plan_depends_on_sizes_alone(subject):
     network, data = subject
     other = Data(data.X.flip(0), data.y, data.X_test, data.y_test)
-    plans = [bt.auditing.planned(network, each, budget=5.0) for each in (data, other)]
+    plans = [bt.auditing.plan_audit(network, each, budget=5.0) for each in (data, other)]
     assert plans[0] == plans[1]
-    assert bt.auditing.planned(network, data, budget=5.0, test=True).examples <= 20
-    small, large = (bt.auditing.planned(network, data, budget=each).examples for each in (0.5, 50.0))
+    assert bt.auditing.plan_audit(network, data, budget=5.0, test=True).examples <= 20
+    small, large = (bt.auditing.plan_audit(network, data, budget=each).examples for each in (0.5, 50.0))
     assert 6 <= small < large == 40
 
 

@@ -11,7 +11,7 @@ import brittle as bt
 from brittle.auditing.budget import WorkBudget
 from brittle.auditing.remedy import RemedyContext
 from brittle.auditing.trained_on import AdversarialTraining, LipschitzLayers, RadiusTraining, Trades
-from brittle.auditing.verdict import written
+from brittle.auditing.verdict import write_verdict
 from brittle.common.errors import InputError
 from brittle.data import Data
 from brittle.networks import Adapter, TorchLinearInit
@@ -66,7 +66,7 @@ def test_without_held_out_examples_the_training_examples_judge(subject):
     assert (treatment.applied, treatment.judged_on) == (True, "training")
     assert treatment.accuracy_after == treatment.network.accuracy(data.X, data.y)
     better = replace(treatment, radius_after=2 * treatment.radius_before, proved_after=None)
-    assert "at a training accuracy of" in written(found.vulnerability, None, (better,), [], cut=[])
+    assert "at a training accuracy of" in write_verdict(found.vulnerability, None, (better,), [], cut=[])
 
 
 class Fixed(nn.Module):
@@ -139,4 +139,4 @@ def test_arrays_that_are_not_numbers_cost_nothing(subject):
             pass
 
     module = nn.Sequential(nn.Linear(4, 6), nn.GELU(), Packed(6, 1))
-    assert bt.auditing.planned(module, *(subject[1].X, subject[1].y), budget=1.0).examples >= 6
+    assert bt.auditing.plan_audit(module, *(subject[1].X, subject[1].y), budget=1.0).examples >= 6

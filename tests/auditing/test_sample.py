@@ -5,17 +5,17 @@ import math
 import pytest
 import torch
 
-from brittle.auditing.pieces import drawn, median_interval
+from brittle.auditing.pieces import draw_rows, median_interval
 
 
 def test_every_label_gets_its_share():
     y = torch.tensor([0] * 70 + [1] * 28 + [2] * 2)
-    few, many, whole = (drawn(y, count, torch.Generator().manual_seed(1)) for count in (25, 60, 1000))
+    few, many, whole = (draw_rows(y, count, torch.Generator().manual_seed(1)) for count in (25, 60, 1000))
     for rows in (few, many):
         assert (torch.bincount(y[rows], minlength=3) - len(rows) * torch.tensor([0.7, 0.28, 0.02])).abs().max() < 1
     assert torch.equal(few, many[:25])
     assert sorted(whole.tolist()) == list(range(100))
-    other = drawn(y, 25, torch.Generator().manual_seed(2))
+    other = draw_rows(y, 25, torch.Generator().manual_seed(2))
     assert set(few.tolist()) != set(other.tolist())
 
 

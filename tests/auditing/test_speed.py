@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing.costs import SPEEDS, VARIABLE, Costs, at_speed, chosen_speed, measured_speed, nearest_speed
+from brittle.auditing.costs import SPEEDS, VARIABLE, Costs, at_speed, chosen_speed, measure_speed, nearest_speed
 from brittle.common.errors import InputError
 
 
@@ -26,9 +26,9 @@ def test_a_slow_clock_gives_a_large_factor(subject):
     network, data = subject
     seconds = iter(range(1000))
     passes = Costs.of(network).gradient(1)
-    assert measured_speed(network, data, lambda: next(seconds) * 16.3 * passes) == 16
+    assert measure_speed(network, data, lambda: next(seconds) * 16.3 * passes) == 16
     seconds = iter(range(1000))
-    assert measured_speed(network, data, lambda: next(seconds) * 0.01 * passes) == 1
+    assert measure_speed(network, data, lambda: next(seconds) * 0.01 * passes) == 1
 
 
 def test_costs_of_passes_grow_with_the_factor(subject):

@@ -6,7 +6,7 @@ import torch
 import brittle as bt
 from brittle.attacks import FREE
 from brittle.auditing.budget import WorkBudget
-from brittle.auditing.vulnerability import lowered, smallest, tied
+from brittle.auditing.vulnerability import lower_margin, measure_ties, smallest
 from brittle.data import Data, Subspace
 from brittle.networks import Deep, TorchLinearInit, TwoLayer, nearly_orthogonal
 from brittle.networks.affine import Dense
@@ -23,7 +23,7 @@ def tensor(*rows):
 
 def found(network, data):
     radii, flips = smallest(network, data, FREE, generator(), WorkBudget(50.0))
-    return radii, tied(network, data, radii, flips, generator(), WorkBudget(50.0))
+    return radii, measure_ties(network, data, radii, flips, generator(), WorkBudget(50.0))
 
 
 def test_two_bumps_on_a_line_by_hand():
@@ -59,7 +59,7 @@ def test_the_margin_is_lowered_by_tau_for_one_label(classes):
     y = tensor(1.0, -1.0).repeat(3) if classes == 1 else torch.arange(6) % 3
     for label in torch.unique(y).tolist():
         own = y == label
-        before, after = (each.margins(X[own], y[own]) for each in (network, lowered(network, label, 0.25)))
+        before, after = (each.margins(X[own], y[own]) for each in (network, lower_margin(network, label, 0.25)))
         assert torch.allclose(before - after, torch.full_like(before, 0.25))
 
 
@@ -100,4 +100,4 @@ def test_a_network_on_plateaus_is_said_to_be(subspace):
     assert ties.median < 0.6 * audit.vulnerability.free.median
     assert f"no class is ahead from {ties.median:.3g} on" in audit.verdict
     assert audit.limit.share < 1
-    assert audit.to_json()["vulnerability"]["tied"]["median"] == ties.median
+    assert audit.to_json()["vulnerability"]["measure_ties"]["median"] == ties.median

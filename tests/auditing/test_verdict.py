@@ -11,7 +11,7 @@ from brittle.auditing.geometry import NearestNeighbourLimit
 from brittle.auditing.pieces import median, median_interval
 from brittle.auditing.proofs import CertifiedExamples
 from brittle.auditing.regime import TrainingRegime
-from brittle.auditing.verdict import _how_far, off_subspace_cost, weak_bound, weaknesses, written
+from brittle.auditing.verdict import _how_far, describe_weak_bound, off_subspace_cost, weaknesses, write_verdict
 from brittle.auditing.vulnerability import OneDirection, Radii, Vulnerability
 from brittle.data import Data
 from brittle.geometry import nearest_rivals
@@ -59,8 +59,8 @@ def test_nothing_is_concluded_from_a_part_of_the_examples():
 
 
 def test_a_verdict_that_the_clock_cut_short_says_so():
-    assert "not reproducible at this budget" in written(weak(radii(1, 2, 3)), None, (), [], cut=["certificates"])
-    assert "reproducible" not in written(weak(radii(1, 2, 3)), None, (), [], cut=[])
+    assert "not reproducible at this budget" in write_verdict(weak(radii(1, 2, 3)), None, (), [], cut=["certificates"])
+    assert "reproducible" not in write_verdict(weak(radii(1, 2, 3)), None, (), [], cut=[])
 
 
 def test_the_median_is_the_lower_middle():
@@ -131,10 +131,10 @@ def test_where_little_is_left_one_direction_is_no_cause():
     assert len(causes(aligned, rich, share=0.7)) == 1
     assert causes(aligned, rich, share=0.85) == []
     subject = weak(radii(1, 2, 3), radii(1, 2, 3))
-    assert "allow, half" in written(subject, allowed(0.85), (), [], cut=[])
-    assert "Little is left to gain." in written(subject, allowed(0.85), (), [], cut=[])
-    assert "Little is left" not in written(subject, allowed(0.7), (), [], cut=[])
-    assert "110% of half the distance" in written(subject, allowed(1.1), (), [], cut=[])
+    assert "allow, half" in write_verdict(subject, allowed(0.85), (), [], cut=[])
+    assert "Little is left to gain." in write_verdict(subject, allowed(0.85), (), [], cut=[])
+    assert "Little is left" not in write_verdict(subject, allowed(0.7), (), [], cut=[])
+    assert "110% of half the distance" in write_verdict(subject, allowed(1.1), (), [], cut=[])
 
 
 def test_evidence_of_an_example_by_hand():
@@ -167,7 +167,7 @@ def test_evidence_of_an_example_by_hand():
 
 def test_a_network_that_is_wrong_is_called_wrong():
     """No share of a norm, no proof of a radius of 0, no cause and no factor."""
-    told = written(weak(radii(0, 0, 0, 2)), allowed(0.0), (), [], cut=[])
+    told = write_verdict(weak(radii(0, 0, 0, 2)), allowed(0.0), (), [], cut=[])
     assert told == "The network is wrong on 3 of the 4 training examples that were audited."
 
 
@@ -180,9 +180,11 @@ def test_a_bound_that_is_far_below_the_attack_is_said_to_be_too_weak(proved, sai
         torch.arange(3), lower, lower, status, "dual", proved, 1.0, interval, partial=False, flips=flips
     )
     subject = weak(radii(2, 2, 2), certified=some)
-    assert ("The bound is too weak for this network: it proves 0.05 " in weak_bound(subject)) == (proved == 0.1)
-    assert bool(weak_bound(subject)) == said
-    assert weak_bound(weak(radii(2, 2, 2))) == ""
+    assert ("The bound is too weak for this network: it proves 0.05 " in describe_weak_bound(subject)) == (
+        proved == 0.1
+    )
+    assert bool(describe_weak_bound(subject)) == said
+    assert describe_weak_bound(weak(radii(2, 2, 2))) == ""
 
 
 def test_the_weakest_margin_is_the_one_that_a_tenth_does_not_reach():

@@ -13,7 +13,7 @@ from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Exact, Example, LinearRelaxation, RadiusInterval
 from brittle.certificates.deep_exact import judge
 from brittle.certificates.deep_exact.ball import first_intervals, margin_floors
-from brittle.certificates.deep_exact.branch_and_bound import RadiusTree, margin_at, plant
+from brittle.certificates.deep_exact.branch_and_bound import RadiusTree, make_tree, margin_at
 from brittle.certificates.deep_exact.interior_point import climb, first_iterate, with_margin
 from brittle.certificates.deep_exact.judge import Ellipse, examine, shadow, two_rays
 from brittle.certificates.deep_exact.problem import SdpProblem
@@ -48,7 +48,9 @@ def _planted(network, x, y, radius) -> RadiusTree:
     margins = Layers.of(network, "exact").around(x, radius, y)
     with np.errstate(all="ignore"):
         example = Example(network, 0, x, y, float(network.margins(x[None], y[None])))
-        tree = plant(margins, example, RadiusInterval(0.0, np.inf, torch.zeros_like(x), radius), 1e-3, lambda: False)
+        tree = make_tree(
+            margins, example, RadiusInterval(0.0, np.inf, torch.zeros_like(x), radius), 1e-3, lambda: False
+        )
     assert tree is not None
     return tree
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 import torch
 
-from brittle.certificates.example import Contradiction, Example, RadiusInterval, judged
+from brittle.certificates.example import Contradiction, Example, RadiusInterval, check_bound
 from brittle.certificates.rounding import exact_sum
 from brittle.networks import TwoLayer
 
@@ -24,19 +24,19 @@ def enclosure(lower: float, length: float) -> RadiusInterval:
 
 def test_a_sure_flip_below_the_radius_is_a_contradiction():
     with pytest.raises(Contradiction, match=r"example 0 flips at 2\.0 and was certified to 3\.0"):
-        judged(example(), enclosure(3.0, 2.0))
+        check_bound(example(), enclosure(3.0, 2.0))
 
 
 def test_a_flip_that_is_none_is_given_up():
-    found = judged(example(), enclosure(0.9, 0.5))
+    found = check_bound(example(), enclosure(0.9, 0.5))
     assert (found.lower, found.upper) == (0.9, math.inf)
     assert not found.flip.any()
 
 
 def test_what_is_proved_and_what_flips_are_kept_where_they_agree():
-    found = judged(example(), enclosure(0.9, 1.5))
+    found = check_bound(example(), enclosure(0.9, 1.5))
     assert (found.lower, found.upper) == (0.9, 1.5)
-    assert judged(example(), enclosure(1.5 * (1 + 1e-15), 1.5)).lower <= 1.5
+    assert check_bound(example(), enclosure(1.5 * (1 + 1e-15), 1.5)).lower <= 1.5
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from benchmarks.fuzz import checked, proofs
 from benchmarks.fuzz.run import run
 from brittle.attacks import first_flip
 from brittle.certificates import Exact
-from brittle.certificates.dual import closed_form, first_iterate
+from brittle.certificates.dual import first_iterate, solve_closed_form
 from brittle.certificates.dual_bound import DualPoint, Kind, proven_radius, proven_value
 from brittle.certificates.margins import WeightSpan, localise
-from brittle.certificates.settled_signs import settled_signs
+from brittle.certificates.settled_signs import find_settled_signs
 from brittle.data import Data
 from brittle.networks import TwoLayer
 from tests.certificates.reference import Margin, Proof, brute_force_radius
@@ -69,7 +69,7 @@ def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
     refuted = 0
     for seed in range(20):
         margin, model = _plain(seed)
-        solved = closed_form(model, first_iterate(model, np.zeros(3)))
+        solved = solve_closed_form(model, first_iterate(model, np.zeros(3)))
         point = solved.dual_point
         radius = proven_radius(model, point)
         if 0 < radius < 1:
@@ -81,7 +81,7 @@ def test_rational_arithmetic_refutes_a_radius_that_is_a_little_too_large():
 
 def test_a_proof_with_too_much_curvature_is_worth_nothing():
     _, model = _plain(1)
-    solved = closed_form(model, first_iterate(model, np.zeros(3)))
+    solved = solve_closed_form(model, first_iterate(model, np.zeros(3)))
     point = solved.dual_point
     assert proven_value(model, point) > 0
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
@@ -111,7 +111,7 @@ def test_the_ball_only_helps():
         radii = []
         for ball in (1.0, 0.5):
             inside = model.within(ball)
-            solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
+            solved = solve_closed_form(inside, first_iterate(inside, np.zeros(3)))
             radii.append(proven_radius(inside, solved.dual_point))
         assert radii[1] >= min(0.5, radii[0]) * (1 - 1e-2)
 
@@ -131,8 +131,8 @@ def test_every_short_flip_has_the_agreed_signs():
             continue
         radius = float(flips[short].min()) * 1.05
         inside = model.within(min(radius, 1.0))
-        solved = closed_form(inside, first_iterate(inside, np.zeros(3)))
-        signs = settled_signs(inside, solved.dual_point, inside.ball)
+        solved = solve_closed_form(inside, first_iterate(inside, np.zeros(3)))
+        signs = find_settled_signs(inside, solved.dual_point, inside.ball)
         steps = (flips * (1 + 1e-9))[:, None] * directions
         for step in steps[flips < inside.ball].numpy():
             z = inside.a + inside.W @ step
@@ -145,11 +145,11 @@ def test_every_short_flip_has_the_agreed_signs():
 
 def test_a_dual_point_that_proves_nothing_settles_no_sign():
     _, model = _plain(1)
-    solved = closed_form(model, first_iterate(model, np.zeros(3)))
+    solved = solve_closed_form(model, first_iterate(model, np.zeros(3)))
     point = solved.dual_point
     too_much = type(point)(point.multiplier, point.slopes, 50 * point.curvatures, point.kinds)
-    assert not settled_signs(model, too_much, model.ball).any()
-    assert not settled_signs(model, point, 1e6).any()
+    assert not find_settled_signs(model, too_much, model.ball).any()
+    assert not find_settled_signs(model, point, 1e6).any()
 
 
 def test_a_sign_by_hand():
@@ -162,12 +162,12 @@ def test_a_sign_by_hand():
     point = DualPoint(1.0, np.zeros(1), np.array([0.5]), np.array([Kind.CONCAVE], dtype=np.int8))
     assert proven_value(model, point) == pytest.approx(0.5)
     limit = (1 + 0.25) ** 0.5  # where r² - 2F = z*²/(w·A⁻¹w) + κm²
-    assert settled_signs(model, point, limit * (1 - 1e-9)).tolist() == [-1]
-    assert settled_signs(model, point, limit * (1 + 1e-9)).tolist() == [0]
+    assert find_settled_signs(model, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert find_settled_signs(model, point, limit * (1 + 1e-9)).tolist() == [0]
     slipping = replace(model, slips=np.array([0.1]))  # the network's own z may be nearer to 0 by this much
     limit = (1 + 0.4**2 / 2) ** 0.5
-    assert settled_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
-    assert settled_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
+    assert find_settled_signs(slipping, point, limit * (1 - 1e-9)).tolist() == [-1]
+    assert find_settled_signs(slipping, point, limit * (1 + 1e-9)).tolist() == [0]
 
 
 def test_convex_neurons_keep_their_kinks():

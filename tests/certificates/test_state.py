@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from brittle.certificates import Example, RadiusInterval
-from brittle.certificates.dual import closed_form, first_iterate
+from brittle.certificates.dual import first_iterate, solve_closed_form
 from brittle.certificates.example import lengths
 from brittle.certificates.margins import WeightSpan, localise
 from brittle.networks import TwoLayer
@@ -64,7 +64,7 @@ def test_solving_leaves_the_saddle_as_it_was():
     c = v * np.sign(np.maximum(W @ x + b, 0) @ v)
     model = localise(WeightSpan.of(W), W, b, c, 0.0, x, ball=1.0)
     start = first_iterate(model, np.zeros(3))
-    saddle = closed_form(model, start).saddle
+    saddle = solve_closed_form(model, start).saddle
     before = list(map(np.copy, (*saddle.concave, *saddle.kinked, saddle.A)))
     once, again = saddle.solve(start, rounds=9, tolerance=0.0), saddle.solve(start, rounds=9, tolerance=0.0)
     assert len(saddle.kinked.rows) > 0

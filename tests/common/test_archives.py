@@ -11,7 +11,7 @@ import torch
 
 from brittle.common.errors import InputError
 from brittle.common.limits import ByteLimit, MeteredReader, inner_entry, read_whole
-from brittle.common.torch_files import Name, PickledCall, opened_pt, read_pickle
+from brittle.common.torch_files import Name, PickledCall, open_pt, read_pickle
 
 
 def archive(kind: int, **entries: bytes) -> bytes:
@@ -91,14 +91,14 @@ def test_a_storage_that_declares_more_than_it_holds_is_refused(tmp_path):
     """Two numbers are shown of a hundred that are stored; the file says that there are two hundred."""
     path = tmp_path / "a.pt"
     torch.save({"a": torch.arange(100.0)[:2]}, path)
-    with opened_pt(path) as (content, storages):
+    with open_pt(path) as (content, storages):
         assert storages.tensor("a", content["a"]).tolist() == [0, 1]
     with zipfile.ZipFile(path) as made:
         entries = {name: made.read(name) for name in made.namelist()}
     with zipfile.ZipFile(path, "w") as made:
         for name, held in entries.items():
             made.writestr(name, held.replace(b"Kd", b"K\xc8") if name.endswith("data.pkl") else held)
-    with opened_pt(path) as (content, storages), pytest.raises(InputError, match="'a' declares 200 numbers"):
+    with open_pt(path) as (content, storages), pytest.raises(InputError, match="'a' declares 200 numbers"):
         storages.tensor("a", content["a"])
 
 
@@ -108,7 +108,7 @@ def stored(path, size: tuple[int, ...], stride: tuple[int, ...], offset: int = 0
     tensor = PickledCall("torch._utils._rebuild_tensor_v2", (record, offset, size, stride, False, {}))
     numbers = torch.arange(4.0).numpy().tobytes()
     path.write_bytes(archive(zipfile.ZIP_STORED, **{"a/data/0": numbers, "a/data.pkl": b"N."}))
-    with opened_pt(path) as (_, storages):
+    with open_pt(path) as (_, storages):
         return storages.tensor("W", tensor)
 
 

@@ -14,7 +14,7 @@ from brittle.common.errors import (
     require_count,
     require_not_negative,
     require_positive,
-    required,
+    require_value,
 )
 
 
@@ -25,14 +25,14 @@ def test_good_values_pass():
     for value in (0.1, 3, Fraction(1, 3), numpy.float32(0.5), numpy.int64(2), torch.tensor(0.5)):
         require_positive("scale", value)
     require_between("share", 1, 0, 1)
-    assert required(0, "nought is not missing") == 0
+    assert require_value(0, "nought is not missing") == 0
 
 
 @pytest.mark.parametrize(
     ("check", "words"),
     [
         (lambda: require(False, "the message"), "the message"),
-        (lambda: required(None, "the labels are missing"), "the labels are missing"),
+        (lambda: require_value(None, "the labels are missing"), "the labels are missing"),
         (lambda: require_count("width", 0), "width is 0; it must be a whole number of at least 1"),
         (lambda: require_count("width", 2.0), "width is 2.0"),
         (lambda: require_count("width", True), "width is True"),

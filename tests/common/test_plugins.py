@@ -36,21 +36,21 @@ def package(tmp_path, monkeypatch):
     install(tmp_path, "strangers", POINTS)
     install(tmp_path, "others", "[brittle.test]\ntwice = good_plugin:Other\n")
     monkeypatch.syspath_prepend(tmp_path)
-    parts.offered.cache_clear()
+    parts.find_entry_points.cache_clear()
     yield
-    parts.offered.cache_clear()
+    parts.find_entry_points.cache_clear()
     for name in MODULES:
         sys.modules.pop(name, None)
 
 
 def test_names_are_known_without_importing_anything():
-    assert set(parts.offered("brittle.test")) == {"good", "broken", "gone", "absent", "twice"}
+    assert set(parts.find_entry_points("brittle.test")) == {"good", "broken", "gone", "absent", "twice"}
     assert not set(MODULES) & set(sys.modules)
-    assert parts.offered("brittle.no_such_group") == {}
+    assert parts.find_entry_points("brittle.no_such_group") == {}
 
 
 def test_a_part_is_imported_when_it_is_asked_for():
-    assert parts.loaded("brittle.test", "good").__name__ == "Part"
+    assert parts.load_entry_point("brittle.test", "good").__name__ == "Part"
     assert "broken_plugin" not in sys.modules
 
 
@@ -65,7 +65,7 @@ def test_a_part_is_imported_when_it_is_asked_for():
 )
 def test_a_broken_one_is_one_line_that_names_it(name, reason):
     with pytest.raises(InputError) as caught:
-        parts.loaded("brittle.test", name)
+        parts.load_entry_point("brittle.test", name)
     assert reason in str(caught.value)
     assert f"{name!r}" in str(caught.value)
     assert "\n" not in str(caught.value)

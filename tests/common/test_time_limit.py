@@ -8,7 +8,14 @@ import torch
 import brittle as bt
 from brittle.attacks import MinimumNorm
 from brittle.certificates import Dual, Exact
-from brittle.common.time_limit import TimeLimit, TimeLimitReached, check_time, limited, limited_to, time_is_up
+from brittle.common.time_limit import (
+    TimeLimit,
+    TimeLimitReached,
+    check_time,
+    limit_time,
+    limit_time_to_share,
+    time_is_up,
+)
 from brittle.networks import TorchLinearInit
 
 
@@ -50,16 +57,16 @@ def test_a_share_of_the_time_that_is_left():
 
 def test_a_limit_around_another_counts_too():
     computing, wall = Clock(), Clock()
-    with limited(after(5.0, 50.0, computing, wall)):
-        with limited(after(10.0, 10.0, computing, wall)):
+    with limit_time(after(5.0, 50.0, computing, wall)):
+        with limit_time(after(10.0, 10.0, computing, wall)):
             computing.now = 6.0
             assert time_is_up()
-            with limited(None):
+            with limit_time(None):
                 check_time()
             with pytest.raises(TimeLimitReached):
                 check_time()
         computing.now = 2.0
-        with limited_to(0.5):
+        with limit_time_to_share(0.5):
             computing.now = 3.0
             assert not time_is_up()
             computing.now = 3.6
@@ -68,7 +75,7 @@ def test_a_limit_around_another_counts_too():
 
 
 def test_without_a_limit_time_is_never_up():
-    with limited_to(0.0):
+    with limit_time_to_share(0.0):
         assert not time_is_up()
 
 
@@ -85,9 +92,9 @@ def test_an_attack_keeps_the_flips_that_it_has_found(share):
     """A clock that ticks with every look: after so many looks the search ends, and its flips are measured ones."""
     network, data = deep()
     clock = Clock(ticks=True)
-    with limited(after(1e9, torch.inf, clock, Clock())):
+    with limit_time(after(1e9, torch.inf, clock, Clock())):
         whole = MinimumNorm().run(network, data)
-    with limited(after(share * clock.looks, torch.inf, Clock(ticks=True), Clock())):
+    with limit_time(after(share * clock.looks, torch.inf, Clock(ticks=True), Clock())):
         cut = MinimumNorm().run(network, data)
     assert (cut.norms[cut.success] >= whole.norms[cut.success] * (1 - 1e-9)).all()
     flipped = network.margins(data.X + cut.perturbations, data.y) < 0
@@ -99,14 +106,14 @@ def test_certificates_keep_the_examples_that_were_finished():
     network, data = deep()
     whole = Dual().bound(network, data)
     clock = Clock(ticks=True)
-    with limited(after(1e9, torch.inf, clock, Clock())):
+    with limit_time(after(1e9, torch.inf, clock, Clock())):
         Dual().bound(network, data)
-    with limited(after(0.6 * clock.looks, torch.inf, Clock(ticks=True), Clock())):
+    with limit_time(after(0.6 * clock.looks, torch.inf, Clock(ticks=True), Clock())):
         cut = Dual().bound(network, data, attack=MinimumNorm(starts=1, descents=0, rounds=0))
     assert 0 < len(cut.lower) < len(whole.lower)
     assert len(cut.status) == len(cut.flips) == len(cut.seconds) == len(cut.lower)
     assert (cut.lower <= whole.upper[: len(cut.lower)] * (1 + 1e-9)).all()
-    with limited(after(0.0, torch.inf, Clock(), Clock())), pytest.raises(TimeLimitReached):
+    with limit_time(after(0.0, torch.inf, Clock(), Clock())), pytest.raises(TimeLimitReached):
         Dual().bound(network, data)
 
 
@@ -116,11 +123,11 @@ def test_a_tree_that_is_cut_short_proves_what_it_has_proved():
     X = 3 * torch.randn(1, 6, generator=rng).double()
     data = bt.data.Data(X, network.logits(X).sign())
     clock, exact, attack = Clock(ticks=True), Exact(nodes=60), MinimumNorm(starts=1, descents=0, rounds=0)
-    with limited(after(1e9, torch.inf, clock, Clock())):
+    with limit_time(after(1e9, torch.inf, clock, Clock())):
         whole = exact.bound(network, data, attack=attack)
     found = []
     for share in (0.5, 0.7, 0.9):
-        with limited(after(share * clock.looks, torch.inf, Clock(ticks=True), Clock())):
+        with limit_time(after(share * clock.looks, torch.inf, Clock(ticks=True), Clock())):
             found.append(exact.bound(network, data, attack=attack))
     nodes = [int(each.nodes) for each in found]
     assert 0 < nodes[0] < nodes[1] < nodes[2] < int(whole.nodes)

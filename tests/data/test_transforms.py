@@ -20,8 +20,8 @@ from brittle.data import (
     Line7,
     Sphere,
     Subspace,
+    compute_explained_variance,
     downsample,
-    explained_variance,
     principal,
     two_classes,
     unit_norm,
@@ -116,7 +116,7 @@ def test_components_are_limited(digits, components):
 
 def test_explained_variance_is_scikit_learns(digits):
     expected = PCA().fit(digits.X.numpy()).explained_variance_ratio_.cumsum()
-    assert np.allclose(explained_variance(digits).numpy(), expected)
+    assert np.allclose(compute_explained_variance(digits).numpy(), expected)
 
 
 def test_two_classes_are_kept_and_become_signs(digits):
@@ -136,4 +136,4 @@ def test_two_classes_are_kept_and_become_signs(digits):
 
 def test_equal_examples_have_no_variance_to_explain():
     with pytest.raises(InputError, match="all examples are equal"):
-        explained_variance(Data(torch.ones(3, 2), torch.ones(3)))
+        compute_explained_variance(Data(torch.ones(3, 2), torch.ones(3)))

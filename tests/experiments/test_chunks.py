@@ -18,7 +18,15 @@ from brittle.common.errors import InputError
 from brittle.data import Data, DataInfo, save_data
 from brittle.experiments import pieces as chunks
 from brittle.experiments.engines import Engine, Local
-from brittle.experiments.pieces import CertifiedChunk, Executor, PieceTask, attacked, certified, fingerprint, proved
+from brittle.experiments.pieces import (
+    CertifiedChunk,
+    Executor,
+    PieceTask,
+    attack_in_chunks,
+    certify_in_chunks,
+    fingerprint,
+    prove_in_chunks,
+)
 from brittle.networks import Convolution, TorchLinearInit, save_network
 from brittle.proving import prove
 from brittle.proving.program import programs_of
@@ -69,7 +77,7 @@ def same(first, second):
 
 def test_chunks_give_what_the_method_gives(subject):
     network, data = subject
-    found = certified(network, data, Exact(gap=1e-4), Executor())
+    found = certify_in_chunks(network, data, Exact(gap=1e-4), Executor())
     whole = Exact(gap=1e-4).bound(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.allclose(found.lower, whole.lower, rtol=2e-4)
     assert (found.status, found.cap, found.reason) == (whole.status, whole.cap, whole.reason)
@@ -79,7 +87,7 @@ def test_chunks_give_what_the_method_gives(subject):
 @pytest.mark.parametrize("attack", [MinimumNorm(), PGD(budget=0.5), MinimumNorm(limit=0.01)], ids=repr)
 def test_chunks_give_what_the_attack_gives(subject, attack):
     network, data = subject
-    found = attacked(network, data, attack, Executor(Backwards()))
+    found = attack_in_chunks(network, data, attack, Executor(Backwards()))
     assert type(found) is attack.result
     whole = attack.run(network, data, rng=torch.Generator().manual_seed(0))
     assert torch.equal(found.success, whole.success)
@@ -89,22 +97,22 @@ def test_chunks_give_what_the_attack_gives(subject, attack):
 
 def test_what_needs_all_examples_is_not_cut(subject):
     with pytest.raises(InputError, match="the attack universal looks at all examples together"):
-        attacked(*subject, Universal(), Executor())
+        attack_in_chunks(*subject, Universal(), Executor())
 
 
 def test_a_run_that_was_stopped_goes_on_to_the_same_bounds(subject, tmp_path):
     others = Counting()
     with pytest.raises(KeyboardInterrupt):
-        certified(*subject, Dual(), Executor(Dying(2), tmp_path))
-    resumed = certified(*subject, Dual(), Executor(others, tmp_path))
+        certify_in_chunks(*subject, Dual(), Executor(Dying(2), tmp_path))
+    resumed = certify_in_chunks(*subject, Dual(), Executor(others, tmp_path))
     assert [len(piece.data) for piece in others.pieces] == [3, 1]
-    assert same(resumed, certified(*subject, Dual(), Executor()))
+    assert same(resumed, certify_in_chunks(*subject, Dual(), Executor()))
 
 
 def proof_of(subject, crew):
     """The proof of seven examples, in three chunks, and its file as it is written."""
-    found = certified(*subject, Dual(), crew, flips=True)
-    proof = proved(*subject, found.lower, found.flips, crew)
+    found = certify_in_chunks(*subject, Dual(), crew, flips=True)
+    proof = prove_in_chunks(*subject, found.lower, found.flips, crew)
     proof.save("proof.npz")
     return proof, Path("proof.npz").read_bytes()
 
@@ -116,12 +124,12 @@ def test_a_proof_in_chunks_is_the_same_however_often_it_was_stopped(subject, tmp
     subject = known, Data(subject[1].X[:7], known.predict(subject[1].X[:7]))
     with pytest.raises(KeyboardInterrupt):
         proof_of(subject, Executor(Dying(2), tmp_path / "kept"))
-    certified(*subject, Dual(), Executor(None, tmp_path / "kept"), flips=True)
+    certify_in_chunks(*subject, Dual(), Executor(None, tmp_path / "kept"), flips=True)
     with pytest.raises(KeyboardInterrupt):
         proof_of(subject, Executor(Dying(2), tmp_path / "kept"))
     resumed, written = proof_of(subject, Executor(Backwards(), tmp_path / "kept"))
     assert written == proof_of(subject, Executor())[1]
-    found = certified(*subject, Dual(), Executor(), flips=True)
+    found = certify_in_chunks(*subject, Dual(), Executor(), flips=True)
     whole = prove(*subject, found.lower, found.flips)
     assert (resumed.rows, resumed.radii) == (whole.rows, whole.radii)
     assert len(resumed.rows) == int((found.lower > 0).sum())
@@ -153,7 +161,9 @@ def test_examples_that_know_their_clusters_are_cut(subject, tmp_path, monkeypatc
     clustered = replace(
         data, truth=DataInfo(means=means, mean_labels=labels, cluster=cluster, cluster_test=cluster[:4])
     )
-    assert same(certified(network, clustered, Dual(), Executor()), certified(network, data, Dual(), Executor()))
+    assert same(
+        certify_in_chunks(network, clustered, Dual(), Executor()), certify_in_chunks(network, data, Dual(), Executor())
+    )
     monkeypatch.setattr(attacks_base, "AT_ONCE", 15)
     assert len(MinimumNorm().run(network, clustered).norms) == 10
     save_network(network, "net.npz")
@@ -166,7 +176,7 @@ def test_examples_that_know_their_clusters_are_cut(subject, tmp_path, monkeypatc
 def test_a_chunk_takes_nothing_along_that_it_does_not_need(subject, tmp_path):
     network, data = subject
     counting = Counting()
-    certified(network, data, Dual(), Executor(counting, tmp_path))
+    certify_in_chunks(network, data, Dual(), Executor(counting, tmp_path))
     assert [piece.data.X_test for piece in counting.pieces] == [None] * 4
     assert torch.equal(torch.cat([piece.data.X for piece in counting.pieces]), data.X)
 
@@ -228,9 +238,9 @@ def test_a_chunk_that_fails_is_named_and_the_others_are_kept(subject, tmp_path, 
     with monkeypatch.context() as patch:
         patch.setattr(Dual, "_enclose", broken)
         with pytest.raises(InputError, match=r"1 of 4 chunks failed .* ArithmeticError: no"):
-            certified(network, data, Dual(), Executor(folder=tmp_path))
+            certify_in_chunks(network, data, Dual(), Executor(folder=tmp_path))
     counting = Counting()
-    certified(network, data, Dual(), Executor(counting, tmp_path))
+    certify_in_chunks(network, data, Dual(), Executor(counting, tmp_path))
     assert [torch.equal(piece.data.X, data.X[6:9]) for piece in counting.pieces] == [True]
 
 

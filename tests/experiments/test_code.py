@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from brittle.experiments import EXPERIMENTS
-from brittle.experiments.code import Sources, code_hash, imported, used_modules
+from brittle.experiments.code import Sources, code_hash, find_imports, used_modules
 
 UNIVERSAL = "brittle.experiments.vardi2022.cells"
 
@@ -85,17 +85,17 @@ def test_imports_are_followed_as_they_are_written(tmp_path):
     )
     (tmp_path / "garden" / "__init__.py").write_text("from house.garden import tree\n")
     (tmp_path / "__init__.py").write_text("import house.garden\n")
-    assert imported("house.start", sources) == {"house", "house.room", "house.cellar"}
+    assert find_imports("house.start", sources) == {"house", "house.room", "house.cellar"}
     passed_through = used_modules("house.cellar", sources)
     assert passed_through >= {"house.cellar", "house.garden.bed", "house.start"}
     assert "house.typed" not in passed_through
-    assert imported("house.room", sources) == {"house.garden.tree"}
+    assert find_imports("house.room", sources) == {"house.garden.tree"}
     alone = used_modules("house.garden.tree", sources)
     assert alone == {"house.garden.tree"}
 
 
 def test_whoever_imports_the_whole_house_depends_on_all_of_it(tmp_path):
-    used = imported("brittle.mine", MineToo("brittle", files("brittle")))
+    used = find_imports("brittle.mine", MineToo("brittle", files("brittle")))
     assert {"brittle", "brittle.training", "brittle.report", "brittle.data"} <= used
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from brittle.cli import main
 from brittle.common.errors import InputError
-from brittle.experiments.cells import finished_cells, saved
+from brittle.experiments.cells import load_cells, run_cells
 from brittle.experiments.engines import Dask, Local
 from brittle.experiments.run import EXPERIMENTS, run_cell
 from tests.experiments import toy
@@ -82,14 +82,14 @@ def test_a_killed_worker_loses_no_cell(tmp_path, cluster):
         cluster.start_worker()
     folder = tmp_path / "cells"
     found, cells = {}, toy.marked(CELLS, tmp_path)
-    for cell, outcome in finished_cells(cells, folder, toy.slow, Dask(cluster.address, patience=LONG)):
+    for cell, outcome in run_cells(cells, folder, toy.slow, Dask(cluster.address, patience=LONG)):
         found[cell.key] = outcome["measured"]
         if len(found) == 1:
             victim = int(next(tmp_path.glob(f"{cell.key}.*")).suffix[1:])
             assert victim in cluster.pids
             os.kill(victim, signal.SIGKILL)
     assert found == {cell.key: toy.work(cell.task)["measured"] for cell in cells}
-    assert set(saved(folder, cells)) == set(found)
+    assert set(load_cells(folder, cells)) == set(found)
     others = {path.suffix for path in tmp_path.glob("*.[0-9]*")} - {f".{victim}"}
     assert len(others) == 1  # the survivor did the rest
 
@@ -112,10 +112,10 @@ def test_the_command_ends_with_one_line_more(cluster, tmp_path, capsys):
 def test_the_last_worker_dies_and_none_comes_back(tmp_path, cluster):
     worker, told, finished = cluster.start_worker(), [], []
     folder, cells = tmp_path / "cells", toy.marked(CELLS, tmp_path)
-    list(finished_cells(cells[:1], folder, toy.slow, Dask(cluster.address, patience=LONG)))  # it is there
+    list(run_cells(cells[:1], folder, toy.slow, Dask(cluster.address, patience=LONG)))  # it is there
 
     def sweep():
-        for cell, _ in finished_cells(cells, folder, toy.slow, Dask(cluster.address, 0.1, told.append)):
+        for cell, _ in run_cells(cells, folder, toy.slow, Dask(cluster.address, 0.1, told.append)):
             finished.append(cell.key)
             if len(finished) == 2:
                 worker.kill()
@@ -124,7 +124,7 @@ def test_the_last_worker_dies_and_none_comes_back(tmp_path, cluster):
         sweep()
     assert len(told) == 1
     assert 2 <= len(finished) < len(cells)
-    assert set(saved(folder, cells)) == set(finished)
+    assert set(load_cells(folder, cells)) == set(finished)
 
 
 def test_the_last_worker_dies_and_another_comes(tmp_path, cluster):

@@ -6,7 +6,7 @@ from scipy.stats import spearmanr
 
 from brittle.experiments import EXPERIMENTS
 from brittle.experiments.beyond.largest_cells import LargestCell
-from brittle.experiments.beyond.margins import Largest, drawn
+from brittle.experiments.beyond.margins import Largest, draw_data
 from brittle.experiments.beyond.starts_cells import StartCell
 from brittle.experiments.beyond.starts_figures import spearman
 from brittle.networks import TwoLayer
@@ -14,7 +14,7 @@ from brittle.networks import TwoLayer
 
 @pytest.fixture(scope="module")
 def best():
-    return Largest.on(drawn("sphere", 10, 6, 0))
+    return Largest.on(draw_data("sphere", 10, 6, 0))
 
 
 def test_a_network_beside_itself_is_the_same_at_every_scale(best):

@@ -9,9 +9,9 @@ import torch
 from brittle.attacks import Restriction, first_flip
 from brittle.data import Data, Digits, Grid25, Line7, Subspace, principal
 from brittle.experiments import EXPERIMENTS
-from brittle.experiments.melamed2023.boundary_cells import axes, drawn, off_distances, off_lengths, start
+from brittle.experiments.melamed2023.boundary_cells import axes, evaluate_on_axes, off_distances, off_lengths, start
 from brittle.experiments.melamed2023.boundary_figures import LINE, PLANE, MelamedFigure2, MelamedFigure3, MelamedFigure5
-from brittle.experiments.melamed2023.distance_cells import restricted_radius, span, trained_in_span
+from brittle.experiments.melamed2023.distance_cells import bound_restricted_radius, span, train_in_span
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.run import run_cell
 from brittle.networks import Deep, TorchLinearInit, TwoLayer
@@ -25,7 +25,7 @@ def test_training_in_the_span_is_training(affine, rng):
         data = principal(Data(data.X + torch.arange(12.0), data.y), 3)
     network = TorchLinearInit(scale=2, first_layer_only=True).draw_deep(12, [6, 5], rng)
     regime = GradientDescent(until=Steps(40), rate=0.3)
-    inside, whole = trained_in_span(regime, network, data, rng).network, regime.train(network, data).network
+    inside, whole = train_in_span(regime, network, data, rng).network, regime.train(network, data).network
     assert isinstance(inside, Deep)
     assert isinstance(whole, Deep)
     for a, b in zip((*inside.weights, *inside.biases), (*whole.weights, *whole.biases), strict=True):
@@ -50,7 +50,7 @@ def test_radii_in_some_directions_are_those_of_exact_rays(off, rng):
     ends = torch.full((6,), torch.inf, dtype=torch.float64)
     ways = [first_flip(network, X, data.y, (sign * line.T).expand(6, 3), ends) for sign in (1, -1)]
     nearest = torch.minimum(*ways)
-    found = [restricted_radius(network, data, row, where) for row in range(6)]
+    found = [bound_restricted_radius(network, data, row, where) for row in range(6)]
     assert int((nearest > 0).sum()) > 4
     for bounds, length in zip(found, nearest.tolist(), strict=True):
         assert float(bounds.lower) == pytest.approx(min(length, bounds.cap), rel=0.011)
@@ -78,7 +78,7 @@ def test_what_is_drawn(points, rng):
     dim = 2 if points == "line7" else 3
     network = TorchLinearInit().draw_deep(dim, [9], rng)
     grid = axes(points, 0.5, 5)
-    values = drawn(network, grid)
+    values = evaluate_on_axes(network, grid)
     x = torch.stack([axis[index] for axis, index in zip(grid, (1, 3, 4), strict=False)])
     shown = values[3][1] if dim == 2 else values[1][3][4]
     assert shown == pytest.approx(float(network.logits(x[None])), rel=1e-3)

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 from brittle.common.errors import InputError
 from brittle.experiments.cell import Task
-from brittle.experiments.cells import concluded, finished_cells, saved
+from brittle.experiments.cells import conclude_figure, load_cells, run_cells
 from brittle.experiments.code import code_hash
 from brittle.experiments.engines import Dask, Local, attempt, engine
 from tests.cases import ENGINES
@@ -24,7 +24,7 @@ def points(found):
 
 
 def run(folder, work=toy.work, jobs=1, cells=CELLS):
-    return list(finished_cells(cells, folder, work, Local(jobs)))
+    return list(run_cells(cells, folder, work, Local(jobs)))
 
 
 def test_a_second_run_takes_everything_from_the_folder(tmp_path):
@@ -38,7 +38,7 @@ def test_a_second_run_takes_everything_from_the_folder(tmp_path):
 
 @pytest.mark.parametrize("place", [pytest.param(place, id=name) for name, place in ENGINES if isinstance(place, Local)])
 def test_every_local_engine_measures_the_same(tmp_path, place):
-    found = points(finished_cells(CELLS, tmp_path, toy.work, place))
+    found = points(run_cells(CELLS, tmp_path, toy.work, place))
     assert found == {cell.key: toy.work(cell.task)["measured"] for cell in CELLS}
 
 
@@ -47,7 +47,7 @@ def test_a_damaged_cell_is_measured_again(tmp_path, damage):
     whole = points(run(tmp_path))
     path = tmp_path / f"{CELLS[0].key}.json"
     path.write_text(damage)
-    assert CELLS[0].key not in saved(tmp_path, CELLS)
+    assert CELLS[0].key not in load_cells(tmp_path, CELLS)
     assert points(run(tmp_path)) == whole
     assert json.loads(path.read_text())["measured"] == whole[CELLS[0].key]
 
@@ -57,7 +57,7 @@ def test_a_failing_cell_does_not_keep_the_others_from_being_measured(tmp_path):
     failed = [cell for cell in CELLS if isinstance(outcomes[cell.key], Exception)]
     assert [cell.seed for cell in failed] == [2, 2]
     assert "ValueError: two is too many" in str(outcomes[failed[0].key])
-    assert set(saved(tmp_path, CELLS)) == {cell.key for cell in CELLS if cell not in failed}
+    assert set(load_cells(tmp_path, CELLS)) == {cell.key for cell in CELLS if cell not in failed}
 
 
 def test_the_cells_of_a_worker_that_died_are_run_again(tmp_path):
@@ -73,15 +73,15 @@ def test_cells_that_always_kill_their_worker_end_the_run(tmp_path):
 
 
 def test_an_interrupted_generator_leaves_whole_cells(tmp_path):
-    walk = finished_cells(CELLS, tmp_path, toy.work, Local())
+    walk = run_cells(CELLS, tmp_path, toy.work, Local())
     seen = [next(walk)[0] for _ in range(2)]
     walk.close()
-    assert set(saved(tmp_path, CELLS)) == {cell.key for cell in seen}
+    assert set(load_cells(tmp_path, CELLS)) == {cell.key for cell in seen}
 
 
 def test_missed_stops_are_counted_and_carry_no_claim(tmp_path):
     outcomes = {cell.key: outcome for cell, outcome in run(tmp_path)}
-    result = concluded(toy.Squares(), "smoke", CELLS, [outcomes[cell.key] for cell in CELLS])
+    result = conclude_figure(toy.Squares(), "smoke", CELLS, [outcomes[cell.key] for cell in CELLS])
     assert [(point["offset"], point["seed"]) for point in result.unreached] == [(10, 1)]
     assert len(result.points) == len(CELLS) - 1
     assert result.claims[0].measured == "5 points"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.cell import Cell, Point, Task
-from brittle.experiments.cells import timed
+from brittle.experiments.cells import time_cell
 from brittle.experiments.engines import Measured
 from brittle.experiments.picture import Chart, Picture, PlotCurve
 
@@ -53,7 +53,7 @@ class Squares(Experiment):
 
 def work(task: Task) -> Measured:
     kind = MarkedSquare if "marker" in task.params else Square
-    return timed(kind(**task.params))
+    return time_cell(kind(**task.params))
 
 
 def failing(task: Task) -> Measured:

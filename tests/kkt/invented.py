@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from brittle.data import Data
-from brittle.kkt.any_width.checker import feasible, rows, unconfirmed
+from brittle.kkt.any_width.checker import feasible, find_unconfirmed, rows
 from brittle.kkt.any_width.proof import MarginProof, ProofLeaf, ProofPoint
 from brittle.networks import TwoLayer
 from tests.kkt.gains import featured
@@ -65,8 +65,8 @@ def lowest(proof, data):
     """The lowest ceiling that the checker has nothing against, by bisection."""
     X, y, low, high = rows(data, proof.biases), data.y.numpy(), 0.0, 1e4
     every = range(len(proof.leaves))
-    assert not unconfirmed(proof, X, y, high, every)
+    assert not find_unconfirmed(proof, X, y, high, every)
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if unconfirmed(proof, X, y, middle, every) else (low, middle)
+        low, high = (middle, high) if find_unconfirmed(proof, X, y, middle, every) else (low, middle)
     return high

@@ -14,12 +14,12 @@ from brittle.kkt import gap
 from brittle.kkt.any_width import checker
 from brittle.kkt.any_width.checker import (
     check,
-    confirmed_ceiling,
-    covered,
+    compute_coverage,
+    confirm_ceiling,
+    find_unconfirmed,
     network_margin,
     overlap,
     rows,
-    unconfirmed,
     upper_margin,
 )
 from brittle.kkt.any_width.proof import MarginProof, ProofLeaf, ProofPoint
@@ -30,7 +30,7 @@ from tests.kkt.invented import arbitrary, by_hand, lowest, split
 
 def test_a_ceiling_is_raised_until_it_is_confirmed():
     proof, data = arbitrary(0)
-    ceiling = confirmed_ceiling(replace(proof, ceiling=proof.ceiling * (1 - 1e-11)), data)
+    ceiling = confirm_ceiling(replace(proof, ceiling=proof.ceiling * (1 - 1e-11)), data)
     assert proof.ceiling * (1 - 1e-14) <= ceiling <= proof.ceiling * (1 + 1e-9)
 
 
@@ -116,7 +116,7 @@ def changed(proof, data):
 
 def unsafe(proof, data, place):
     """Whether the leaf is one that holds the ceiling where it is."""
-    return bool(unconfirmed(proof, rows(data, proof.biases), data.y.numpy(), 0.9 * proof.ceiling, [place]))
+    return bool(find_unconfirmed(proof, rows(data, proof.biases), data.y.numpy(), 0.9 * proof.ceiling, [place]))
 
 
 FORGED, DATA = arbitrary(3)
@@ -142,10 +142,10 @@ def test_a_network_that_misclassifies_has_no_margin():
 
 def test_coverage_is_counted_and_overlaps_are_seen():
     halves = np.array([[1, 0], [-1, 0]], dtype=np.int8)
-    assert covered(halves) == 1
+    assert compute_coverage(halves) == 1
     assert overlap(halves) is None
     crossed = np.array([[1, 0], [0, 1]], dtype=np.int8)  # as large together as all patterns, with one in common
-    assert covered(crossed) == 1
+    assert compute_coverage(crossed) == 1
     assert overlap(crossed) == (0, 1)
 
 
@@ -208,7 +208,7 @@ def test_sums_that_leave_the_floats_confirm_no_leaf():
     network = TwoLayer(*(torch.ones(shape, dtype=torch.float64) for shape in ((1, 2), (1,), (1,))))
     proof = MarginProof(network, False, lam, 1e-3, points, leaves)
     with np.errstate(all="ignore"):
-        assert unconfirmed(proof, X, y, proof.ceiling, range(6)) == list(range(6))
+        assert find_unconfirmed(proof, X, y, proof.ceiling, range(6)) == list(range(6))
 
 
 def test_a_network_with_the_largest_margin_has_all_of_it():

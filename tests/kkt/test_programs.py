@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from brittle.kkt.arrow import Arrow, ArrowBlock, ArrowVector
-from brittle.kkt.examples import PatternColumns, gather, realised
+from brittle.kkt.examples import PatternColumns, find_columns, gather
 from brittle.kkt.restricted_master import solve_master
-from brittle.kkt.working_set import reduced_costs
+from brittle.kkt.working_set import compute_reduced_costs
 from tests.kkt.reference import fitted, gaussian, generator, smallest_norm
 
 
@@ -16,7 +16,7 @@ def program(seed, examples=9, dim=5, width=20):
     X = torch.cat([data.X, torch.ones(examples, 1, dtype=torch.float64)], 1)
     network = fitted(data, width, seed)
     order = network.v.abs().argsort(descending=True)
-    columns = realised(network.preactivations(data.X)[:, order], network.v[order].sign(), data.y).distinct()
+    columns = find_columns(network.preactivations(data.X)[:, order], network.v[order].sign(), data.y).distinct()
     return gather(X, data.y), columns
 
 
@@ -41,7 +41,7 @@ def test_columns_that_classify_nothing_show_as_unbounded_multipliers():
 def test_pricing_finds_the_shortest_vectors(seed):
     examples, columns = program(seed)
     lam = torch.rand(len(examples.y), generator=generator(seed), dtype=torch.float64)
-    lengths = 1 - reduced_costs(examples.K, examples.y, lam, columns, below=1.0, steps=4000)
+    lengths = 1 - compute_reduced_costs(examples.K, examples.y, lam, columns, below=1.0, steps=4000)
     rows = examples.X.numpy() / examples.unit**0.5
     for g in range(0, len(columns), 3):
         other = (examples.y != columns.signs[g]).numpy()
@@ -56,7 +56,7 @@ def test_priced_columns_lower_the_norm():
     examples, columns = program(1, examples=16)
     half = columns.take(torch.arange(len(columns)) % 2 == 0)
     solved = solve_master(examples, half, 1e-8).iterate
-    costs = reduced_costs(examples.K, examples.y, solved.values.lam, columns, below=0.0)
+    costs = compute_reduced_costs(examples.K, examples.y, solved.values.lam, columns, below=0.0)
     entering = costs < -1e-6
     assert (costs[::2] >= -1e-4).all()
     more = half.joined(columns.take(entering))

@@ -7,7 +7,7 @@ import torch
 
 from brittle.common.progress import silent
 from brittle.data import Clusters
-from brittle.kkt.examples import gather, realised
+from brittle.kkt.examples import find_columns, gather
 from brittle.kkt.interior_point import Quadratic
 from brittle.kkt.residual import Polish, homogeneous, stationarity_problem
 from brittle.kkt.restricted_master import solve_master
@@ -31,7 +31,7 @@ def problem(data, width=60, seed=0):
 
 def column_generation():
     examples, weights = problem(gaussian(16, 8, 0), width=150)
-    pool = realised(examples.X @ weights.W.T, weights.v.sign(), examples.y).distinct()
+    pool = find_columns(examples.X @ weights.W.T, weights.v.sign(), examples.y).distinct()
     solver = ColumnGeneration(examples, pool, 0.01, silent)
     return solver, solver.start()
 

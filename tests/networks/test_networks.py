@@ -137,7 +137,7 @@ def test_a_part_of_many_is_not_kept_while_the_next_is_computed():
             yield part
             del part
 
-    assert base.joined(computed(), 10)[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    assert base.join_parts(computed(), 10)[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
 def test_two_layers_by_hand():

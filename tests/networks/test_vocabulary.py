@@ -12,7 +12,7 @@ from brittle.common.errors import InputError
 from brittle.networks.graph import Builder, Graph, GraphValue, Interpreter
 from brittle.networks.lowering import LOWERED
 from brittle.networks.operations import ALIASES, BENEATH, OPERATIONS, SIGNATURES, Unread
-from brittle.networks.rebuild import measured
+from brittle.networks.rebuild import measure_graph
 from brittle.networks.recognise import of_graph
 from brittle.networks.terms import OpaqueError
 
@@ -111,7 +111,7 @@ def outcome(name: str, schema: Any, given: dict[str, Any]) -> tuple[str, Any]:
         values, options = split(schema, given)
         output = builder.add(name, *map(named, values), **options)
         graph, shape = builder.finished(output.name), tuple(inputs[0].shape[1:])
-        measured("call", graph, shape)
+        measure_graph("call", graph, shape)
     except InputError:
         return "refused", None
     assert "differ" not in why_opaque(graph, shape), (name, given)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from brittle.auditing.change import changed
+from brittle.auditing.change import compare_audits
 from brittle.auditing.curve import CurvePoint, TradeoffCurve
 from brittle.report.audit_page import write_audit_page
 from brittle.report.svg import number, share, source
@@ -285,7 +285,9 @@ def test_another_audit_can_be_compared(opened, tab, audited):
     choose(tab, folder / "broken.json")
     assert "is not the JSON of an audit" in texts(tab, "#change-problem")[0]
     choose(tab, folder / "other.json")
-    change = changed(json.loads((folder / "other.json").read_text()), json.loads(json.dumps(audited[0].to_json())))
+    change = compare_audits(
+        json.loads((folder / "other.json").read_text()), json.loads(json.dumps(audited[0].to_json()))
+    )
     assert change.examples == 40
     assert 0 < change.surely_farther < change.farther
     assert change.nearer > 0

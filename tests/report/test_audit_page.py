@@ -16,7 +16,7 @@ from brittle.report.audit_charts import miss, nearest_miss, slack_bar
 from brittle.report.audit_page import audit_page
 from brittle.report.remedy_chart import wilson
 from brittle.report.svg import Axis, density, number, share, tag, ticks, times
-from brittle.report.words import Origin, ReportWords, passed
+from brittle.report.words import Origin, ReportWords, describe_passed_cause
 from brittle.theorems.comparison import at_least, at_most
 from tests.report.pages import audited_digits, content_of
 
@@ -198,13 +198,16 @@ def test_a_cause_that_passes_the_line_unnamed_says_why(audited):
     found = audited[0]
     row = next(each for each in found.mechanisms if each.name == "doubtful labels")
     beyond = replace(row, value=row.worst, named=False, sentence="")
-    assert passed(beyond).startswith("Not named: so many examples lie among other classes")
+    assert describe_passed_cause(beyond).startswith("Not named: so many examples lie among other classes")
     assert [
-        passed(replace(beyond, named=True)),
-        passed(replace(beyond, value=None)),
-        passed(replace(beyond, value=0.0)),
+        describe_passed_cause(replace(beyond, named=True)),
+        describe_passed_cause(replace(beyond, value=None)),
+        describe_passed_cause(replace(beyond, value=0.0)),
     ] == [""] * 3
-    assert all(not passed(each) or passed(each) in audit_page(*audited, "An audit") for each in found.mechanisms)
+    assert all(
+        not describe_passed_cause(each) or describe_passed_cause(each) in audit_page(*audited, "An audit")
+        for each in found.mechanisms
+    )
 
 
 def test_a_change_too_small_for_a_share_is_said_by_its_length(audited):

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import brittle as bt
-from brittle.auditing.change import changed
+from brittle.auditing.change import compare_audits
 from brittle.data import Data, Sphere
 from brittle.networks import TorchLinearInit
 from brittle.report.svg import number, share
@@ -32,7 +32,7 @@ def test_it_says_what_changed(found):
     shorter = replace(
         found, vulnerability=replace(found.vulnerability, free=replace(found.vulnerability.free, median=0.1234))
     )
-    text = summary(found, "net", None, changed(shorter.to_json(), found.to_json()))
+    text = summary(found, "net", None, compare_audits(shorter.to_json(), found.to_json()))
     assert f"| median distance to a flip | 0.1234 | {number(found.vulnerability.free.median)} |" in text
     assert f"| training accuracy | {share(1.0)} | {share(1.0)} |" in text
     assert "Of 8 examples that both audits attacked" in text

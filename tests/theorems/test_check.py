@@ -36,7 +36,7 @@ from brittle.theorems.comparison import (
     Witness,
     at_least,
     at_most,
-    fitted,
+    fit_scaling,
     promise_at_least,
     promise_at_most,
 )
@@ -98,7 +98,7 @@ class Growth(ScalingClaim):
         return Instance(DATA)
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
-        return (fitted("value", "d", 2.0, [1, 2, 4], [3, 12, 48]),)
+        return (fit_scaling("value", "d", 2.0, [1, 2, 4], [3, 12, 48]),)
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def test_exponents_agree_with_an_independent_fit(slope, seed):
     rng = np.random.default_rng(seed)
     sizes = np.array([10.0, 20.0, 50.0, 100.0, 300.0])
     values = 2 * sizes**slope * np.exp(0.1 * rng.standard_normal(5))
-    scaling = fitted("value", "d", 1.0, list(sizes), list(values))
+    scaling = fit_scaling("value", "d", 1.0, list(sizes), list(values))
     reference = stats.linregress(np.log(sizes), np.log(values))
     assert scaling.fitted == pytest.approx(reference.slope, abs=1e-9)
     assert scaling.standard_error == pytest.approx(reference.stderr, abs=1e-9)
@@ -297,7 +297,7 @@ def test_exponents_agree_with_an_independent_fit(slope, seed):
 @pytest.mark.parametrize("sizes", [[1.0, 2.0], [3.0, 3.0, 3.0], [1.0, 2.0, -1.0]])
 def test_exponents_refuse_what_has_none(sizes):
     with pytest.raises(InputError, match="value"):
-        fitted("value", "d", 1.0, sizes, [1.0] * len(sizes))
+        fit_scaling("value", "d", 1.0, sizes, [1.0] * len(sizes))
 
 
 def test_ids_are_paths_and_repaired_statements_exist():

@@ -40,7 +40,7 @@ from brittle.theorems.frei2023.statements import (
     Generalises,
     NotRobust,
     RobustClusterNetworkExists,
-    judged_share,
+    judge_share,
     largest_wrong_share,
 )
 from brittle.theorems.helpers import RADIUS
@@ -266,10 +266,10 @@ def test_without_noise_it_is_the_other_paper(rng):
 
 def test_errors_that_are_counted_refute_and_a_certificate_confirms():
     """0 errors of 1000 do not show 10^-6; the certified tail does, and 30 errors of 1000 refute it in any case."""
-    assert judged_share(0, 1000, at_most=1e-9, allowed=1e-6) == 1e-9
-    assert math.isnan(judged_share(0, 1000, at_most=0.5, allowed=1e-6))
+    assert judge_share(0, 1000, at_most=1e-9, allowed=1e-6) == 1e-9
+    assert math.isnan(judge_share(0, 1000, at_most=0.5, allowed=1e-6))
     for at_most in (1.0, 1e-9, 0.0):
-        assert judged_share(30, 1000, at_most, allowed=1e-6) == pytest.approx(beta.ppf(0.005, 30, 971))
+        assert judge_share(30, 1000, at_most, allowed=1e-6) == pytest.approx(beta.ppf(0.005, 30, 971))
 
 
 def with_labels_flipped(data: Data) -> Data:

@@ -15,9 +15,9 @@ from brittle.theorems import Instance
 from brittle.theorems.frei2023.averages import (
     AveragedSet,
     about_averages,
-    averaged_instance,
     conditions,
     deviations,
+    make_averaged_instance,
     two_sums,
 )
 from brittle.theorems.frei2023.message import Message
@@ -44,7 +44,7 @@ def drawn_directly(rng: torch.Generator) -> Instance | None:
 
 
 def drawn_by_averages(rng: torch.Generator) -> Instance | None:
-    instance = averaged_instance(DIM, CLUSTERS, NOISE, EXAMPLES, 1, rng)
+    instance = make_averaged_instance(DIM, CLUSTERS, NOISE, EXAMPLES, 1, rng)
     return instance if len(torch.unique(instance.facts.cluster)) == CLUSTERS else None
 
 
@@ -150,13 +150,13 @@ def test_too_many_clusters_are_refused():
 
 
 def test_half_as_many_clusters_as_dimensions_can_be_averaged(rng):
-    assert averaged_instance(8, 4, NOISE, EXAMPLES, 1, rng).data.truth.means.shape == (4, 8)
+    assert make_averaged_instance(8, 4, NOISE, EXAMPLES, 1, rng).data.truth.means.shape == (4, 8)
     with pytest.raises(InputError, match="clusters is 5; at most half of dim = 9 can be averaged"):
-        averaged_instance(9, 5, NOISE, EXAMPLES, 1, rng)
+        make_averaged_instance(9, 5, NOISE, EXAMPLES, 1, rng)
 
 
 def test_a_multiplier_below_0_and_an_empty_cluster_are_measured():
-    instance = averaged_instance(DIM, CLUSTERS, NOISE, EXAMPLES, 1, torch.Generator().manual_seed(3))
+    instance = make_averaged_instance(DIM, CLUSTERS, NOISE, EXAMPLES, 1, torch.Generator().manual_seed(3))
     training = replace(instance.facts, multipliers=torch.tensor([0.5, -0.25]).double())
     found = {each.name: each.value for each in about_averages(instance, training, 1.0)}
     assert found["smallest multiplier"] == -0.25

@@ -18,7 +18,7 @@ from brittle.theorems.vardi2022.existence import SphereIsNearlyOrthogonal, cosin
 from brittle.theorems.vardi2022.groups import orthogonal_instance
 from brittle.theorems.vardi2022.universal import NearlyUniversal
 from brittle.theorems.wang2022.ball import WeightBall, lazy_instance
-from brittle.theorems.wang2022.change import displaced, from_above
+from brittle.theorems.wang2022.change import displace_examples, from_above
 from tests.theorems.clusters import changed, known
 
 
@@ -62,7 +62,7 @@ def test_the_bound_in_a_direction_is_that_of_every_neuron_alone():
     """A neuron is open at x, at x + δ, at both or at neither, as far as its ball lets it; ‖x + δ‖ = √5."""
     ball = WeightBall(lazy_instance(12, 40, 2.0, 4, 0, torch.Generator().manual_seed(0)), 2.0)
     X, V, start = ball.instance.data.X, 2 / math.sqrt(40), ball.start
-    moved, r = displaced(X, 2.0), torch.roll(X, 2, dims=1)
+    moved, r = displace_examples(X, 2.0), torch.roll(X, 2, dims=1)
     by_hand = []
     for x, there, direction in zip(X, moved, r, strict=True):
         total = 0.0

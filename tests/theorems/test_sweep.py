@@ -11,7 +11,7 @@ from brittle.common.result import latex
 from brittle.report.theorem_index import write_latex
 from brittle.theorems import CheckOutcome, check_default, find, sweep
 from brittle.theorems.comparison import at_most
-from brittle.theorems.trials import _looseness, _tightest, combinations, violated
+from brittle.theorems.trials import _looseness, _tightest, combinations, is_violated
 
 
 def seeded():
@@ -47,8 +47,8 @@ def test_the_decisive_comparisons_are_shown():
 
 def test_one_violation_is_enough():
     cases = sweep(find("melamed2023/R3.1-printed"), {"dim": (10, 100)}, seeded())
-    assert violated(cases)
-    assert not violated(sweep(find("melamed2023/B.1"), {"dim": (10,)}, seeded()))
+    assert is_violated(cases)
+    assert not is_violated(sweep(find("melamed2023/B.1"), {"dim": (10,)}, seeded()))
 
 
 def test_an_axis_needs_values():

@@ -46,17 +46,17 @@ from brittle.theorems.wang2022 import (
     UniformChange,
 )
 from brittle.theorems.wang2022.attack import one_step, segment_change
-from brittle.theorems.wang2022.ball import WeightBall, lazy_instance, output_bound
-from brittle.theorems.wang2022.change import found_change, from_above
+from brittle.theorems.wang2022.ball import WeightBall, bound_output, lazy_instance
+from brittle.theorems.wang2022.change import find_largest_change, from_above
 from brittle.theorems.wang2022.gradient import (
     _shortest,
-    drawn_gradient,
-    printed_last_term,
-    shortest_found,
+    compute_printed_last_term,
+    draw_shortest_gradient,
+    find_shortest_gradient,
     shortest_gradient,
     sound_last_term,
 )
-from brittle.theorems.wang2022.neurons import AT_MOVED, AT_X, CHANGES, displaced
+from brittle.theorems.wang2022.neurons import AT_MOVED, AT_X, CHANGES, displace_examples
 from brittle.theorems.wang2022.sweep import first_open_dim
 
 BALL = {"dim": 60, "width": 400, "radius": 0.5}
@@ -275,7 +275,7 @@ def test_only_unstable_neurons_change_sign(ball, rng):
 
 def test_the_change_in_a_direction_is_bounded_from_above(ball, rng):
     X = ball.instance.data.X
-    moved, r = displaced(X, 0.4), torch.roll(X, 2, dims=1)
+    moved, r = displace_examples(X, 0.4), torch.roll(X, 2, dims=1)
     most = from_above(ball, moved, r)
     ones = torch.ones(len(X)).double()
     for _ in range(200):
@@ -286,7 +286,7 @@ def test_the_change_in_a_direction_is_bounded_from_above(ball, rng):
 
 def test_a_displacement_has_its_size_and_is_tangent(ball):
     X = ball.instance.data.X
-    delta = displaced(X, 0.3) - X
+    delta = displace_examples(X, 0.3) - X
     torch.testing.assert_close(delta.norm(dim=1), torch.full((4,), 0.3).double())
     assert float((delta * X).sum(1).abs().max()) < 1e-12
 
@@ -312,7 +312,7 @@ def test_the_shortest_gradient_is_no_longer_than_the_start_allows(ball):
 
 def test_drawn_gradients_follow_the_law_of_explicit_ones(rng):
     """Without a ball to move in, both are √(k/m)·χ."""
-    drawn = [drawn_gradient(30, 50, 0.0, rng) for _ in range(300)]
+    drawn = [draw_shortest_gradient(30, 50, 0.0, rng) for _ in range(300)]
     explicit = [shortest_gradient(WeightBall(lazy_instance(30, 50, 0.0, 1, 0, rng), 0.0), 0) for _ in range(300)]
     assert stats.ks_2samp(drawn, explicit).pvalue > 1e-3
 
@@ -330,10 +330,10 @@ def test_the_sound_term_covers_every_subset(rng):
 
 
 def test_the_numbers_of_the_specification():
-    assert output_bound(10_000, 1.0, 0.01) == pytest.approx(4.36, abs=5e-3)
+    assert bound_output(10_000, 1.0, 0.01) == pytest.approx(4.36, abs=5e-3)
     assert PrintedLongGradient().least(784, 10_000) == pytest.approx(7.21, abs=5e-3)
     assert PrintedLongGradient(radius=10.0, gamma=0.1).least(784, 100_000) == pytest.approx(-1.1, abs=0.05)
-    assert sound_last_term(784, 10_000, 1.0, 0.01) > printed_last_term(784, 10_000, 1.0, 0.01)
+    assert sound_last_term(784, 10_000, 1.0, 0.01) > compute_printed_last_term(784, 10_000, 1.0, 0.01)
 
 
 def test_a_negative_bound_on_a_norm_is_vacuous(rng):
@@ -472,7 +472,9 @@ def test_a_network_alone_is_one_start_beside_a_quarter_of_the_root():
     instance = lazy_instance(16, 30, 0.5, 1, 0, torch.Generator().manual_seed(0))
     measures = theorem.witness(instance).measures
     assert measures["√d/4"] == 1
-    assert measures["smallest ‖∇f(x)‖ found in the ball"] == pytest.approx(shortest_found(WeightBall(instance, 0.5)))
+    assert measures["smallest ‖∇f(x)‖ found in the ball"] == pytest.approx(
+        find_shortest_gradient(WeightBall(instance, 0.5))
+    )
 
 
 @pytest.mark.parametrize(("change", "rho"), [(0.8, 0.8), (0.9, math.inf)])
@@ -488,7 +490,7 @@ def test_neurons_near_a_displaced_point_are_counted_one_by_one(rng):
     theorem = FewUnstable(dim=10, width=400, radius=5.0, size=0.5)
     instance = lazy_instance(10, 400, 5.0, 3, 0, rng)
     W, X = instance.two_layer.start.W, instance.data.X
-    moved = displaced(X, 0.5)
+    moved = displace_examples(X, 0.5)
     counts = [sum(abs(float(w @ x)) <= 5 / 20 * float(x.norm()) for w in W) for x in (*X, *moved)]
     found = theorem.witness(instance).measures
     assert found[AT_X] == max(counts[:3])
@@ -536,7 +538,9 @@ def test_failures_of_b_4_and_b_6_are_counted_draw_by_draw():
 
 def test_the_change_of_b_9_is_looked_for_at_its_size(monkeypatch, rng):
     sizes = []
-    monkeypatch.setattr("brittle.theorems.wang2022.change.found_change", lambda *given: sizes.append(given[-1]) or 3.0)
+    monkeypatch.setattr(
+        "brittle.theorems.wang2022.change.find_largest_change", lambda *given: sizes.append(given[-1]) or 3.0
+    )
     measures = SmallChange(size_constant=0.5).witness(lazy_instance(16, 30, 0.5, 1, 0, rng)).measures
     assert sizes == [0.5 / 4]
     assert sorted(measures.values()) == [3 / 4, 3]
@@ -545,7 +549,7 @@ def test_the_change_of_b_9_is_looked_for_at_its_size(monkeypatch, rng):
 def test_half_of_the_unstable_neurons_of_a_drawn_start_are_active(monkeypatch):
     chosen = []
     monkeypatch.setattr("brittle.theorems.wang2022.gradient._shortest", lambda *given: chosen.append(given[2]) or 0.0)
-    drawn_gradient(3, 10_000, 30.0, torch.Generator().manual_seed(0))
+    draw_shortest_gradient(3, 10_000, 30.0, torch.Generator().manual_seed(0))
     unstable = 10_000 * math.erf(0.3 / math.sqrt(2))
     assert len(chosen[0]) == pytest.approx(unstable, abs=200)
     assert int(chosen[0].sum()) == pytest.approx(unstable / 2, abs=200)
@@ -582,4 +586,4 @@ def test_a_change_that_is_found_is_that_of_the_gradients_at_both_ends(monkeypatc
     start, delta = torch.tensor([1.0, -1.0]).double(), torch.tensor([-2.0, 4.0]).double()
     monkeypatch.setattr("brittle.theorems.wang2022.change.largest_change", lambda *_: (network, delta))
     subject = SimpleNamespace(instance=SimpleNamespace(data=SimpleNamespace(X=start[None])))
-    assert found_change(subject, 0, 1.0) == pytest.approx(math.sqrt(1 + 16))
+    assert find_largest_change(subject, 0, 1.0) == pytest.approx(math.sqrt(1 + 16))

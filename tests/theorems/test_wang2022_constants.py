@@ -13,7 +13,7 @@ from brittle.theorems import Instance
 from brittle.theorems import wang2022 as wang
 from brittle.theorems.base import LikelyClaim, Theorem
 from brittle.theorems.wang2022.attack import OneStep
-from brittle.theorems.wang2022.change import ChangeSweep, bites_from, change_bound, uniform_bound
+from brittle.theorems.wang2022.change import ChangeSweep, bites_from, bound_uniformly, change_bound
 from brittle.theorems.wang2022.sweep import OneStepSweep, RobustRadii, Rung, WorstStep
 from tests.theorems.pinned import assert_as_in_the_paper, assert_pinned, drawn, least
 
@@ -246,7 +246,7 @@ def test_b_9_repaired_counts_what_lies_near_its_net():
     rows = [sqrt(k / width) * (20 + sqrt(k) + sqrt(2 * (k * log(e * width / k) + log(80)))) for k in counts]
     t = log(40) + dim * log(5) + net
     start = 4 * sqrt(t) * ((4 * size * sqrt(log(dim))) ** 0.25 + sqrt(t / width))
-    assert uniform_bound(dim, width, radius, size, gamma) == pytest.approx(start + radius + sum(rows), rel=1e-12)
+    assert bound_uniformly(dim, width, radius, size, gamma) == pytest.approx(start + radius + sum(rows), rel=1e-12)
 
 
 def test_the_widths_of_3_1_are_the_papers():

@@ -23,7 +23,7 @@ from brittle.theorems.wang2022 import (
 )
 from brittle.theorems.wang2022.attack import one_step
 from brittle.theorems.wang2022.ball import KNOWN_START, BallClaim, WeightBall, lazy_instance
-from brittle.theorems.wang2022.change import found_change, largest_change
+from brittle.theorems.wang2022.change import find_largest_change, largest_change
 from brittle.theorems.wang2022.change import gradient as change_gradient
 from brittle.theorems.wang2022.sweep import FAILS, LazySweep, OneStepSweep, fails_at, radius_90
 from brittle.theorems.wang2022.worst import WorstCase, hardest_for_all
@@ -182,7 +182,7 @@ def test_the_largest_change_of_the_gradient_lies_in_the_ball_and_beats_the_start
     assert float(delta.norm()) <= 0.2 * (1 + 1e-12)
     g = gradient(ball.start, ball)
     at_start = (g - change_gradient(ball.start, x + 0.2 * g / g.norm())).norm()
-    assert found_change(ball, 0, 0.2) > 1.1 * float(at_start)
+    assert find_largest_change(ball, 0, 0.2) > 1.1 * float(at_start)
 
 
 def test_b_9_can_fail(monkeypatch):

@@ -18,7 +18,7 @@ from brittle.training import Flow, GradientDescent, LimitedPGD, Logistic, LogLos
 from brittle.training.descent import Batches
 from brittle.training.guarded import GuardedObjective
 from brittle.training.maximum_radius import BoundaryPath, MaximumRadiusRun
-from brittle.training.normal_form import NormalForm, balanced
+from brittle.training.normal_form import NormalForm, balance_layers
 from brittle.training.run import RunEnded
 from brittle.training.stops import RunLimit
 
@@ -80,7 +80,7 @@ def test_weights_off_the_span_are_gone():
 def test_balanced_layers_are_the_same_function():
     layers = [Dense(3 * layer.weight, layer.bias) for layer in dense(4, 5, 6, 2)]
     X = draw(10, 4)
-    assert torch.allclose(Deep(tuple(balanced(layers))).logits(X), Deep(tuple(layers)).logits(X))
+    assert torch.allclose(Deep(tuple(balance_layers(layers))).logits(X), Deep(tuple(layers)).logits(X))
 
 
 def test_a_boundary_point_of_a_line_is_found_at_once():

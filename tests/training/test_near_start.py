@@ -11,7 +11,7 @@ from brittle.geometry import into_ball
 from brittle.networks import LazyInit as LazyStart
 from brittle.networks import TwoLayer
 from brittle.training import Adversarial, GradientDescent, LazyTraining, Steps
-from brittle.training.adversarial import perturbed
+from brittle.training.adversarial import perturb_examples
 from brittle.training.descent import Batches
 
 
@@ -114,7 +114,7 @@ def test_pgd_examples_are_within_the_budget_and_worse(rng):
     network, data = case(rng)
     regime = Adversarial(budget=0.3, inner_steps=10)
     for kind in (regime, Adversarial(budget=0.3, inner_steps=10, normalised=False, inner_rate=1.0)):
-        X = perturbed(network, data, kind)
+        X = perturb_examples(network, data, kind)
         assert float((X - data.X).norm(dim=1).max()) <= 0.3 * (1 + 1e-12)
         assert bool((network.margins(X, data.y) < network.margins(data.X, data.y)).all())
     assert regime.inner_length == pytest.approx(2.5 * 0.3 / 10)
@@ -125,7 +125,7 @@ def test_pgd_on_a_linear_network_is_exact(rng):
     w = torch.tensor([[3.0, 4.0]], dtype=torch.float64)
     network = TwoLayer(torch.cat([w, -w]), torch.zeros(2).double(), torch.tensor([1.0, -1.0]).double())
     data = Data(torch.tensor([[1.0, 2.0], [-1.0, 0.5]]), torch.tensor([1.0, -1.0]))
-    X = perturbed(network, data, Adversarial(budget=0.2, inner_steps=20))
+    X = perturb_examples(network, data, Adversarial(budget=0.2, inner_steps=20))
     torch.testing.assert_close(X, data.X - 0.2 * data.y[:, None] * w / 5)
 
 
@@ -136,8 +136,8 @@ def test_adversarial_training_gains_robust_accuracy_within_the_ball(rng, project
         budget=0.1, radius=math.sqrt(60), rate=0.5, batch=5, inner_steps=5, project=project, patience=10
     )
     result = regime.train(network, data, rng)
-    before = network.accuracy(perturbed(network, data, regime), data.y)
-    after = result.network.accuracy(perturbed(result.network, data, regime), data.y)
+    before = network.accuracy(perturb_examples(network, data, regime), data.y)
+    after = result.network.accuracy(perturb_examples(result.network, data, regime), data.y)
     assert result.stopped_by == "robust_accuracy"
     assert after == result.robust_accuracy
     assert after > before + 0.2

@@ -17,19 +17,19 @@ from brittle.truth import (
     RECIPES,
     TruthProblem,
     attack_scores,
-    attacked,
     bound_scores,
-    bounded,
-    checked,
+    check_proofs,
     chosen,
     load_problem,
-    made,
+    make_problem,
+    measure_attack,
+    measure_certificate,
     query,
+    read_stated_bounds,
     save_problem,
-    stated,
     write_queries,
 )
-from brittle.truth.problems import digest, known_digests, on_grid
+from brittle.truth.problems import digest, load_known_digests, on_grid
 from brittle.truth.scored import MeasuredMethod
 
 
@@ -47,11 +47,11 @@ def line(radii=(1.0, 2.0)):
 @pytest.fixture(scope="module")
 def small():
     (recipe,) = chosen(["random-5x20"])
-    return made(replace(recipe, examples=6))
+    return make_problem(replace(recipe, examples=6))
 
 
 def test_every_recipe_has_a_digest_and_the_set_is_large():
-    assert known_digests().keys() == {recipe.name for recipe in RECIPES}
+    assert load_known_digests().keys() == {recipe.name for recipe in RECIPES}
     assert sum(recipe.examples for recipe in RECIPES) >= 500
 
 
@@ -95,20 +95,20 @@ def test_every_radius_is_proved_to_the_gap_and_again_by_the_checker(small, tmp_p
     problem = load_problem(tmp_path, small.name)
     assert problem.proved_to_gap == len(problem.data)
     assert bool((problem.proved < problem.lower).all())
-    assert checked(problem, tmp_path) == (6, 6)
+    assert check_proofs(problem, tmp_path) == (6, 6)
     higher = problem.proved.clone()
     higher[2] *= 1 + 1e-9
-    assert checked(replace(problem, proved=higher), tmp_path) == (6, 5)
-    assert checked(replace(problem, proved=0 * higher), tmp_path) == (0, 0)
+    assert check_proofs(replace(problem, proved=higher), tmp_path) == (6, 5)
+    assert check_proofs(replace(problem, proved=0 * higher), tmp_path) == (0, 0)
 
 
 def test_deep_networks_have_a_file_that_the_checker_reads(tmp_path):
     (recipe,) = chosen(["deep-6"])
-    problem = made(replace(recipe, examples=2))
+    problem = make_problem(replace(recipe, examples=2))
     save_problem(problem, tmp_path)
-    assert checked(load_problem(tmp_path, recipe.name), tmp_path) == (2, 2)
+    assert check_proofs(load_problem(tmp_path, recipe.name), tmp_path) == (2, 2)
     (tmp_path / recipe.name / "proof.network.npz").write_bytes(b"no network")
-    assert checked(problem, tmp_path) == (2, 0)
+    assert check_proofs(problem, tmp_path) == (2, 0)
 
 
 def test_what_is_not_proved_to_the_gap_is_counted():
@@ -170,8 +170,8 @@ def test_unsound_bounds_are_counted():
 
 
 def test_our_own_methods_are_sound_on_it(small):
-    attack = attack_scores([attacked(MinimumNorm(), small)])[-1]
-    bounds = bound_scores([bounded(Dual(), small)])[-1]
+    attack = attack_scores([measure_attack(MinimumNorm(), small)])[-1]
+    bounds = bound_scores([measure_certificate(Dual(), small)])[-1]
     assert attack.flipped == 1
     assert attack.impossible == bounds.unsound == 0
     assert 0 < bounds.worst_share <= bounds.mean_share <= 1
@@ -181,11 +181,11 @@ def test_bounds_of_a_file(tmp_path):
     problem = line()
     table = tmp_path / "mine.csv"
     table.write_text("problem,example,lower\nline,1,1.5\n")
-    (measured,) = stated(table, [problem])
+    (measured,) = read_stated_bounds(table, [problem])
     assert measured.values.isnan().tolist() == [True, False]
     listed = tmp_path / "mine.json"
     listed.write_text('{"line": [0.5, 1.5]}')
-    assert stated(listed, [problem])[0].values.tolist() == [0.5, 1.5]
+    assert read_stated_bounds(listed, [problem])[0].values.tolist() == [0.5, 1.5]
 
 
 @pytest.mark.parametrize(
@@ -208,13 +208,13 @@ def test_bad_files_of_bounds_are_one_line(tmp_path, text, words):
     table = tmp_path / "mine.csv"
     table.write_text(text)
     with pytest.raises(InputError, match=words):
-        stated(table, [line()])
+        read_stated_bounds(table, [line()])
 
 
 def test_a_table_of_a_spreadsheet_is_read(tmp_path):
     table = tmp_path / "mine.csv"
     table.write_text("problem,example,lower\r\nline,0,.5\r\n", encoding="utf-8-sig")
-    assert stated(table, [line()])[0].values[0] == 0.5
+    assert read_stated_bounds(table, [line()])[0].values[0] == 0.5
 
 
 def test_queries_ask_for_a_flip_within_the_radius(tmp_path):
@@ -232,8 +232,8 @@ def test_queries_ask_for_a_flip_within_the_radius(tmp_path):
 
 def test_the_commands(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert main(["truth", "make", "set", "--only", "random-10x40", "--onnx", "--json", "made.json"]) == 0
-    content = json.loads((tmp_path / "made.json").read_text())
+    assert main(["truth", "make", "set", "--only", "random-10x40", "--onnx", "--json", "make_problem.json"]) == 0
+    content = json.loads((tmp_path / "make_problem.json").read_text())
     assert content["instances"] == content["proved_to_gap"] == 30
     problem = load_problem(tmp_path / "set", "random-10x40")
     onnx = load_network(tmp_path / "set" / "random-10x40" / "network.onnx")

@@ -15,10 +15,10 @@ from brittle.certificates.deep_dual.solver import (
     first_multipliers,
     first_order_flips,
     minimiser,
-    refined,
+    refine_multipliers,
 )
 from brittle.certificates.example import Example, RadiusInterval
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.networks import Network, as_layered
 
 STEPS = 50  # of the solver
@@ -53,7 +53,9 @@ class DeepDual:
     def enclose(self, example: Example, enclosure: RadiusInterval) -> RadiusInterval:
         """With the proof that no flip of the ball is closer."""
         box = (
-            required(example.box, "boxed is True without a box; pass bounds=(lowest, highest)") if self.boxed else None
+            require_value(example.box, "boxed is True without a box; pass bounds=(lowest, highest)")
+            if self.boxed
+            else None
         )
         margins = self.chain.around(example.x, enclosure.ball, example.y, box)
         ball = math.ldexp(enclosure.ball, -margins.exponent)
@@ -92,6 +94,6 @@ class DeepDual:
         self, dense: DenseLayers, margins: Margins, multipliers: LayeredMultipliers, radii: Tensor, ball: float
     ) -> Tensor:
         for rival in (radii < ball).nonzero():
-            finer = refined(dense, margins.of(rival), multipliers.of(rival))
+            finer = refine_multipliers(dense, margins.of(rival), multipliers.of(rival))
             radii[rival] = torch.maximum(radii[rival], proven_radii(margins.of(rival), *finer))
         return radii

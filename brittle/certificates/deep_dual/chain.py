@@ -13,7 +13,7 @@ from torch import Tensor
 
 from brittle.attacks.base import Bounds as Box
 from brittle.certificates.layers import Layers, spectral_norm
-from brittle.certificates.rounding import Array, exponents, near_one, shifted
+from brittle.certificates.rounding import Array, exponents, near_one, shift_exponent
 from brittle.networks import Layered
 from brittle.networks.affine import Affine
 
@@ -57,13 +57,13 @@ class Chain:
     def around(self, x: Tensor, ball: float, y: Tensor, box: Box | None = None) -> "Margins":
         """The margins over every rival at x + δ; with a box, only x + δ in it counts."""
         exponent = math.frexp(max(float(x.abs().max()), ball))[1]
-        offsets = [shifted(b, -unit - exponent) for b, unit in zip(self.biases, self.units, strict=True)]
+        offsets = [shift_exponent(b, -unit - exponent) for b, unit in zip(self.biases, self.units, strict=True)]
         W, by, b, b_by = self.last.differences(y)
         rows, heights, _ = near_one(W, by, b, b_by - self.units[-1] - exponent)
         walls = None if box is None else (_wall(box[0], exponent, -1), _wall(box[1], exponent, 1))
         return Margins(
             self,
-            torch.from_numpy(shifted(x.numpy(), -exponent)),
+            torch.from_numpy(shift_exponent(x.numpy(), -exponent)),
             tuple(map(torch.from_numpy, offsets)),
             torch.from_numpy(rows),
             torch.from_numpy(heights),
@@ -104,7 +104,7 @@ def _near_one(layer: Affine) -> tuple[Affine, int, float]:
 
 def _shifted(layer: Affine, by: int) -> Affine:
     weight, bias = layer.parameters
-    return layer.with_parameters(torch.from_numpy(shifted(weight.numpy(), by)), bias)
+    return layer.with_parameters(torch.from_numpy(shift_exponent(weight.numpy(), by)), bias)
 
 
 def _rounded(value: float) -> tuple[float, int]:
@@ -115,7 +115,7 @@ def _rounded(value: float) -> tuple[float, int]:
 
 def _wall(value: float, exponent: int, outwards: int) -> float:
     """value·2^-exponent or a little beyond: a wider box is allowed."""
-    return float(np.nextafter(shifted(np.array(value), -exponent), outwards * np.inf))
+    return float(np.nextafter(shift_exponent(np.array(value), -exponent), outwards * np.inf))
 
 
 # The Lagrangian of the nearest flip, whose minimum over all points bounds ½‖δ‖² of every flip from below.

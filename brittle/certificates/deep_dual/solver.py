@@ -230,7 +230,7 @@ class RivalProblem:
         )
 
 
-def refined(
+def refine_multipliers(
     layers: DenseLayers, margins: Margins, start: LayeredMultipliers
 ) -> tuple[LayeredMultipliers, LagrangianPoint, Curvatures]:
     """Better multipliers for one rival, with a point and what is proved of their curvatures."""

@@ -20,7 +20,7 @@ from brittle.certificates.rounding import (
     factor,
     gamma,
     remainder,
-    shifted,
+    shift_exponent,
 )
 from brittle.common.time_limit import check_time
 
@@ -53,13 +53,17 @@ class AttackBall:
         a = W @ x + b
         slips = gamma(dim + 2) * (np.abs(W) @ np.abs(x) + np.abs(b)) + UNDERFLOW * (1 + np.abs(x).sum())
         # Squares are taken before anything is brought into the ball's unit, which may be far below that of x.
-        range_1 = shifted((np.linalg.norm(W, axis=1) + SQUARES) * (1 + gamma(dim + 6)), closer) * mantissa + UNDERFLOW
+        range_1 = (
+            shift_exponent((np.linalg.norm(W, axis=1) + SQUARES) * (1 + gamma(dim + 6)), closer) * mantissa + UNDERFLOW
+        )
         live = a + (range_1 + slips) * (1 + 8 * ROUNDOFF) > 0
         live[0] |= not live.any()
         span = WeightSpan.of(W[live])
         first = np.zeros((len(W), span.coordinates.shape[1]))
-        first[live] = shifted(span.coordinates, closer)
-        slips[live] += shifted((span.rest + SQUARES) * (1 + 8 * ROUNDOFF), closer) * mantissa + UNDERFLOW * (1 + dim)
+        first[live] = shift_exponent(span.coordinates, closer)
+        slips[live] += shift_exponent((span.rest + SQUARES) * (1 + 8 * ROUNDOFF), closer) * mantissa + UNDERFLOW * (
+            1 + dim
+        )
         later, heights = ([each.numpy() for each in part[1:]] for part in (margins.weights, margins.biases))
         return cls(first, a, slips, range_1, tuple(later), tuple(heights), mantissa, by, span)
 
@@ -81,17 +85,17 @@ class AttackBall:
         """The same network with z_l in units of 2^units[l-1], hidden layers first and the margins last."""
         first, inputs = units[0], units[:-1]
         weights = [
-            shifted(W, before[None, :] - after[:, None])
+            shift_exponent(W, before[None, :] - after[:, None])
             for W, before, after in zip(self.weights, inputs, units[1:], strict=True)
         ]
         return replace(
             self,
-            first=shifted(self.first, -first[:, None]),
-            a=shifted(self.a, -first),
-            slips=shifted(self.slips, -first) + UNDERFLOW,
-            range_1=shifted(self.range_1, -first) + UNDERFLOW,
+            first=shift_exponent(self.first, -first[:, None]),
+            a=shift_exponent(self.a, -first),
+            slips=shift_exponent(self.slips, -first) + UNDERFLOW,
+            range_1=shift_exponent(self.range_1, -first) + UNDERFLOW,
             weights=tuple(weights),
-            biases=tuple(shifted(b, -unit) for b, unit in zip(self.biases, units[1:], strict=True)),
+            biases=tuple(shift_exponent(b, -unit) for b, unit in zip(self.biases, units[1:], strict=True)),
         )
 
 

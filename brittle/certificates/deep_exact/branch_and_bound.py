@@ -16,7 +16,7 @@ from brittle.certificates.deep_exact.interior_point import (
     SolvedBranch,
     climb,
     first_iterate,
-    inherited,
+    inherit_iterate,
     maximise,
     with_margin,
 )
@@ -149,7 +149,7 @@ class RadiusTree:
         old = node.solved
         branch = old.branch.split(neuron, sign)
         problem = SdpProblem.of(self.root, branch, node.rival)
-        iterate = inherited(old.problem, problem, old.iterate, branch.signs)
+        iterate = inherit_iterate(old.problem, problem, old.iterate, branch.signs)
         solved = self._solve(branch, node.rival, iterate, node.floor, enclosure)
         return RivalNode(node.rival, solved), self._attacked(solved, node.rival, IN_TREE, enclosure.branched())
 
@@ -179,27 +179,27 @@ class RadiusTree:
         return self.example.attacked(enclosure, torch.from_numpy(np.ascontiguousarray(rows)))
 
     def _target(self, enclosure: RadiusInterval) -> BranchTarget:
-        reach = self.root.ball.stretched(asked(enclosure, self.gap) / 2.0**self.root.ball.exponent)
+        reach = self.root.ball.stretched(choose_search_radius(enclosure, self.gap) / 2.0**self.root.ball.exponent)
         enough = max(0.5 * reach**2 * (1 + 4 * ROUNDOFF), TINY)  # attacks may shorten a ball until its square is lost
         return BranchTarget(reach, enough, min(PRECISION, 0.1 * self.gap), self.expired)
 
     def radius_of(self, floor: float, enclosure: RadiusInterval) -> float:
         """What a floor under ½‖ε‖² at all flips that are left means for ‖δ‖."""
         if floor >= self._target(enclosure).enough:
-            return asked(enclosure, self.gap)
+            return choose_search_radius(enclosure, self.gap)
         if not floor > 0:
             return 0.0
         ball = self.root.ball
         return math.ldexp(math.sqrt(2 * floor) / ball.span.stretch * (1 - 8 * ROUNDOFF), ball.exponent)
 
 
-def asked(enclosure: RadiusInterval, gap: float) -> float:
+def choose_search_radius(enclosure: RadiusInterval, gap: float) -> float:
     """How far flips are looked for: almost to the shortest one, or as far as anybody asks."""
     flips = enclosure.upper <= enclosure.cap
     return enclosure.ball * (1 - KEPT * gap) if flips else enclosure.ball
 
 
-def plant(
+def make_tree(
     margins: DeepMargins,
     example: Example,
     enclosure: RadiusInterval,
@@ -208,7 +208,7 @@ def plant(
     nodes: float = math.inf,
 ) -> RadiusTree | None:
     """The tree before any node; None where intervals leave the floats, or squares of the ball might."""
-    ball = AttackBall.of(margins, asked(enclosure, gap))
+    ball = AttackBall.of(margins, choose_search_radius(enclosure, gap))
     if ball.exponent < margins.exponent - FARTHEST:
         return None
     known = first_intervals(ball)
@@ -219,11 +219,11 @@ def plant(
     return RadiusTree(Root.of(ball, known), rivals, example, gap, expired, nodes)
 
 
-def enclosed(
+def close_branch(
     margins: DeepMargins, example: Example, enclosure: RadiusInterval, gap: float, expired: Expired, nodes: float
 ) -> RadiusInterval:
     """With the proof that no flip of the ball is shorter than `lower`."""
-    tree = plant(margins, example, enclosure, gap, expired, nodes)
+    tree = make_tree(margins, example, enclosure, gap, expired, nodes)
     if tree is None:
         return enclosure
     roots, enclosure = tree.first_nodes(enclosure) if tree.rivals else ([], enclosure)

@@ -19,12 +19,12 @@ from brittle.certificates.deep_exact.newton import (
     LinearisedSdp,
     SdpIterate,
     advance,
-    bordered,
+    evaluate_unrounded,
     linearise,
-    unrounded,
+    update_border,
     with_t,
 )
-from brittle.certificates.deep_exact.problem import FREE, Root, SdpProblem, SignBranch, Signs, carried
+from brittle.certificates.deep_exact.problem import FREE, Root, SdpProblem, SignBranch, Signs, carry_multipliers
 from brittle.certificates.rounding import Array
 from brittle.common.time_limit import check_time
 
@@ -84,10 +84,10 @@ def first_iterate(problem: SdpProblem, reach: float, margin: float) -> SdpIterat
     nu = reach**2 / (p + 3 * n + k + 2)
     s = WIDTH * nu / np.maximum(problem.high - problem.low, 1e-6) ** 2
     y = np.concatenate([[nu / max(margin, 1e-9), 0.0], s[:n], 2 * s[:n], s])
-    return centred(problem, y, nu)
+    return center_iterate(problem, y, nu)
 
 
-def centred(problem: SdpProblem, y: Array, nu: float) -> SdpIterate | None:
+def center_iterate(problem: SdpProblem, y: Array, nu: float) -> SdpIterate | None:
     """X and w at ν for given multipliers; None if they are not feasible."""
     here = linearise(problem, y, slack=nu)
     if here is None:
@@ -97,26 +97,26 @@ def centred(problem: SdpProblem, y: Array, nu: float) -> SdpIterate | None:
     return SdpIterate(y, nu * here.inverse, np.where(problem.signed, nu / np.where(problem.signed, y, 1.0), 0.0))
 
 
-def inherited(old: SdpProblem, new: SdpProblem, iterate: SdpIterate, signs: Signs) -> SdpIterate | None:
+def inherit_iterate(old: SdpProblem, new: SdpProblem, iterate: SdpIterate, signs: Signs) -> SdpIterate | None:
     """The iterate in a branch with more signs: rows of X that belong to settled neurons leave. None if infeasible."""
     keep = np.concatenate([np.arange(old.p), old.p + np.flatnonzero(signs[old.free] == FREE), [old.p + old.n]])
-    y = carried(iterate.y, old, new, signs)
-    before, after = unrounded(old, iterate.y), unrounded(new, y)
+    y = carry_multipliers(iterate.y, old, new, signs)
+    before, after = evaluate_unrounded(old, iterate.y), evaluate_unrounded(new, y)
     if before is None or after is None or before <= iterate.y[1]:
         return None
     y[1] = after - (before - iterate.y[1])
-    return SdpIterate(y, iterate.X[np.ix_(keep, keep)], carried(iterate.w, old, new, signs))
+    return SdpIterate(y, iterate.X[np.ix_(keep, keep)], carry_multipliers(iterate.w, old, new, signs))
 
 
 def with_margin(shared: SdpProblem, problem: SdpProblem, iterate: SdpIterate, margin: float) -> SdpIterate | None:
     """The iterate of a problem without a margin for one that has it; the margin at the example is its first slack."""
-    before = unrounded(shared, iterate.y)
+    before = evaluate_unrounded(shared, iterate.y)
     if before is None or not before > iterate.y[1]:
         return None
     slack, y, w = before - iterate.y[1], iterate.y.copy(), iterate.w.copy()
     w[0] = max(margin, 1e-9)
     y[0] = slack / w[0]
-    value = unrounded(problem, y)
+    value = evaluate_unrounded(problem, y)
     return None if value is None else SdpIterate(with_t(y, value - slack), iterate.X, w)
 
 
@@ -132,7 +132,7 @@ def climb(problem: SdpProblem, iterate: SdpIterate, steps: int) -> SdpIterate:
     return iterate
 
 
-def unobserved(branch: SignBranch, problem: SdpProblem, y: Array) -> None:
+def ignore_progress(branch: SignBranch, problem: SdpProblem, y: Array) -> None:
     """Nobody watches."""
 
 
@@ -143,7 +143,7 @@ def maximise(
     iterate: SdpIterate,
     target: BranchTarget,
     floor: float,
-    observe: Observe = unobserved,
+    observe: Observe = ignore_progress,
 ) -> SolvedBranch:
     """Iterate until the branch is closed, or nothing more is to be had; `floor` is known already."""
     problem = SdpProblem.of(root, branch, rival)
@@ -158,7 +158,7 @@ def maximise(
         narrowed = problem.placed(verdict.low, verdict.high, branch)
         if (narrowed.signs != branch.signs).any():
             smaller = SdpProblem.of(root, narrowed, rival)
-            moved = inherited(problem, smaller, iterate, narrowed.signs)
+            moved = inherit_iterate(problem, smaller, iterate, narrowed.signs)
             if moved is None:
                 ending = BranchStatus.FAILED
                 break
@@ -169,7 +169,7 @@ def maximise(
             ending = BranchStatus.FAILED
             break
         branch, within = narrowed, problem.within(narrowed)
-        here, problem = bordered(problem, within, iterate.y, old), within
+        here, problem = update_border(problem, within, iterate.y, old), within
         iterate = iterate._replace(y=with_t(iterate.y, here.value - here.slack))
         advanced = advance(problem, iterate, here)
         if advanced is None:

@@ -54,7 +54,7 @@ def with_t(y: Array, t: float) -> Array:
     return y
 
 
-def unrounded(problem: SdpProblem, y: Array) -> float | None:
+def evaluate_unrounded(problem: SdpProblem, y: Array) -> float | None:
     """F(y), without rounding: what the solver goes by."""
     S = problem.lagrangian(with_t(y, 0.0))
     L = factor(S[:-1, :-1])
@@ -77,7 +77,7 @@ def linearise(problem: SdpProblem, y: Array, slack: float | None = None) -> Line
     return None if not slack > 0 else _join(S, L.L, inverse, x, value, slack)
 
 
-def bordered(old: SdpProblem, new: SdpProblem, y: Array, at: LinearisedSdp) -> LinearisedSdp:
+def update_border(old: SdpProblem, new: SdpProblem, y: Array, at: LinearisedSdp) -> LinearisedSdp:
     """After new intervals, which change the last row of S only: the slack stays, t moves."""
     S = at.S.copy()
     S[-1] = S[:, -1] = old.border(y, new, S)

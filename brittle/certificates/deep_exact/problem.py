@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from brittle.certificates.deep_exact.ball import AttackBall, LayerIntervals
-from brittle.certificates.rounding import SQUARES, UNDERFLOW, Array, Exponents, exponents, gamma, shifted
+from brittle.certificates.rounding import SQUARES, UNDERFLOW, Array, Exponents, exponents, gamma, shift_exponent
 
 Signs = NDArray[np.int8]
 OFF, FREE, ON = -1, 0, 1
@@ -45,8 +45,8 @@ class Root:
     def of(cls, ball: AttackBall, known: LayerIntervals) -> "Root":
         units = [units_of(low, high) for low, high in zip(known.low, known.high, strict=True)]
         ball = ball.in_units([*units, margin_units(ball, units[-1])])
-        low = [shifted(each, -unit) - UNDERFLOW for each, unit in zip(known.low, units, strict=True)]
-        high = [shifted(each, -unit) + UNDERFLOW for each, unit in zip(known.high, units, strict=True)]
+        low = [shift_exponent(each, -unit) - UNDERFLOW for each, unit in zip(known.low, units, strict=True)]
+        high = [shift_exponent(each, -unit) + UNDERFLOW for each, unit in zip(known.high, units, strict=True)]
         signs, lost = zip(*map(_settled, low, high, _sizes(ball, high)), strict=True)
         places = tuple(np.flatnonzero(each == FREE) for each in signs)
         ends = [
@@ -253,7 +253,7 @@ class SdpProblem:
         return 2 * np.concatenate([[one[0], -corner], hh - hz, hz - ends.high * h1, below, settled])
 
 
-def carried(values: Array, old: SdpProblem, new: SdpProblem, signs: Signs) -> Array:
+def carry_multipliers(values: Array, old: SdpProblem, new: SdpProblem, signs: Signs) -> Array:
     """Multipliers of `old`, or their slacks, for a branch with more signs: σ is ρ of what is on, τ of what is off."""
     n, table = old.n, np.zeros((4, len(signs)))
     table[:3, old.free] = values[2 : 2 + 3 * n].reshape(3, n)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Generator
 
 from brittle.common.errors import InputError
-from brittle.experiments.beyond.margins import Largest, drawn
+from brittle.experiments.beyond.margins import Largest, draw_data
 from brittle.experiments.cell import Cell, Point
 from brittle.kkt import Status, solve
 from brittle.networks import TorchLinearInit
@@ -30,7 +30,7 @@ class LargestCell(Cell):
     seed: int  # of data and start
 
     def measure(self) -> Point:
-        data = drawn(self.law, self.dim, self.examples, self.seed)
+        data = draw_data(self.law, self.dim, self.examples, self.seed)
         start = TorchLinearInit().draw(self.dim, self.width, Generator().manual_seed(self.seed))
         flows = {name: Flow(until=LogLoss(math.log(loss))).train(start, data) for name, loss in LOSSES.items()}
         try:

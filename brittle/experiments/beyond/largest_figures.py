@@ -9,7 +9,16 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.largest_cells import LOSSES, LargestCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
+from brittle.experiments.summary import (
+    deviation,
+    distinct,
+    make_undecided_claim,
+    mean,
+    over_seeds,
+    share,
+    values,
+    where,
+)
 
 EQUAL = 1e-5  # a margin that is less below the largest is counted as the largest
 FEW, MANY = 0.1, 0.3  # n/d up to which and from which on something is claimed
@@ -150,7 +159,7 @@ def _largest(text: str, points: Sequence[Point]) -> Claim:
     text += f" (read as: up to {EQUAL:g}, in every network)"
     found = values(points, "kkt_share")
     if not found:
-        return undecided(text)
+        return make_undecided_claim(text)
     enough = [each >= 1 - EQUAL for each in found]
     return Claim(text, f"in {share(enough)}; the least share is {min(found):.6f}", all(enough))
 
@@ -162,7 +171,7 @@ def _means(text: str, points: Sequence[Point], name: str, low: float = 0.0, high
     found = {(d, n): values(where(points, dim=d, examples=n), name) for d, n in places}
     found = {place: numbers for place, numbers in found.items() if numbers}
     if not found:
-        return undecided(text)
+        return make_undecided_claim(text)
     told = [f"{mean(some):.3f} ± {deviation(some):.3f} at ({d}, {n})" for (d, n), some in found.items()]
     return Claim(text, ", ".join(told), all(low < mean(some) < high for some in found.values()))
 
@@ -170,7 +179,7 @@ def _means(text: str, points: Sequence[Point], name: str, low: float = 0.0, high
 def _more_neurons(points: Sequence[Point]) -> Claim:
     text = "on the sphere with n ≥ 2d the network of largest margin that is found has more neurons than the KKT point"
     if not points:
-        return undecided(text)
+        return make_undecided_claim(text)
     more = [point["neurons"] > point["kkt_neurons"] for point in points]
     told = ", ".join(f"{point['kkt_neurons']} → {point['neurons']}" for point in points)
     return Claim(text, f"in {share(more)}: {told}", all(more))

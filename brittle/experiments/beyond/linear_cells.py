@@ -10,7 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from brittle.certificates import Exact
-from brittle.common.errors import InputError, required
+from brittle.common.errors import InputError, require_value
 from brittle.data import Data, Sphere
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
@@ -73,5 +73,5 @@ def max_margin(data: Data) -> Linear:
     heavy = HEAVY * float(data.X.norm(dim=1).max())
     augmented = torch.nn.functional.pad(data.X, (0, 1), value=heavy)
     found = least_distance((data.y[:, None] * augmented).numpy(), torch.ones(len(data), dtype=torch.float64).numpy())
-    point = torch.from_numpy(required(found.point, "no linear classifier separates these data"))
+    point = torch.from_numpy(require_value(found.point, "no linear classifier separates these data"))
     return Linear(point[:-1], float(point[-1]) * heavy)

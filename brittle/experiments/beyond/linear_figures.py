@@ -8,7 +8,7 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.linear_cells import LinearCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, undecided, values, where
+from brittle.experiments.summary import deviation, distinct, make_undecided_claim, mean, over_seeds, values, where
 
 GAIN = 1.5
 Place = tuple[int, int]  # d and n
@@ -54,7 +54,7 @@ class AgainstLinear(Experiment):
         more, less = text.format(f"at most {GAIN:g}"), text.format(f"at least {1 / GAIN:.2f}")
         gains = _gains(points)
         if not gains:
-            return [undecided(more), undecided(less)]
+            return [make_undecided_claim(more), make_undecided_claim(less)]
         most, least = (pick(gains, key=lambda place: mean(gains[place])) for pick in (max, min))
         return [
             Claim(more, f"most {_told(most, gains)}", mean(gains[most]) <= GAIN),

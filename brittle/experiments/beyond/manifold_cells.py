@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from brittle.attacks import first_flip
 from brittle.data import Data
 from brittle.data.span import orthonormal
-from brittle.experiments.beyond.trained import gradients, trained
+from brittle.experiments.beyond.trained import gradients, train_first_layer
 from brittle.experiments.cell import Cell, Point
 from brittle.geometry import unit_rows
 
@@ -75,7 +75,7 @@ class ManifoldCell(Cell):
         sample = MANIFOLDS[self.manifold](self.span, self.examples, rng)
         frame = orthonormal(self.dim, self.span, rng)
         data = Data(sample.points @ frame.T, torch.where(sample.angles < math.pi, 1.0, -1.0).double())
-        training = trained(data, self.width, rng)
+        training = train_first_layer(data, self.width, rng)
         network = training.network
         slopes = gradients(network, data.X)
         tangents = frame @ sample.tangents

@@ -8,7 +8,7 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.manifold_cells import MANIFOLDS, ManifoldCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, undecided, values, where
+from brittle.experiments.summary import deviation, distinct, make_undecided_claim, mean, over_seeds, values, where
 
 SHORT = 0.75  # of ‖x‖
 PARTS = {"along": "along $T$", "across_in_span": "across $T$, in the span", "off_span": "off the span"}
@@ -74,7 +74,7 @@ def _short(name: str, points: Sequence[Point]) -> Claim:
     text = f"{name} that spans everything: half of the examples flip across T within {SHORT:g}‖x‖ (mean over seeds)"
     flips = values(_full(points, name), "flip")
     if not flips:
-        return undecided(text)
+        return make_undecided_claim(text)
     return Claim(text, f"median flip {mean(flips):.3f} ± {deviation(flips):.3f} of ‖x‖", mean(flips) <= SHORT)
 
 
@@ -82,7 +82,7 @@ def _radial(points: Sequence[Point]) -> Claim:
     text = "sphere that spans everything: only the way to the origin is left across T (read as: the flip is 1 to 1e-6)"
     flips = values(_full(points, "sphere"), "flip")
     if not flips:
-        return undecided(text)
+        return make_undecided_claim(text)
     worst = max(abs(flip - 1) for flip in flips)
     return Claim(text, f"farthest from 1 by {worst:.1e}", worst <= 1e-6)
 
@@ -92,7 +92,7 @@ def _promised(points: Sequence[Point]) -> Claim:
     text = "off a span that is not everything the gradient is at least √(kℓ/(2md)), Theorem 4.1's bound for the span"
     ratios = values(points, "over_promised")
     if not ratios:
-        return undecided(text)
+        return make_undecided_claim(text)
     measured = f"least mean over the examples {min(ratios):.3f} times that, over {len(ratios)} networks"
     return Claim(f"{text} (read as: on the mean over the examples of each network)", measured, min(ratios) >= 1)
 

@@ -19,7 +19,7 @@ HOURS = 1e5  # seconds: the sizes of the presets end the search, not a clock
 CLUSTERS = 4
 
 
-def drawn(law: str, dim: int, examples: int, seed: int) -> Data:
+def draw_data(law: str, dim: int, examples: int, seed: int) -> Data:
     """The data of a seed: the same for all starts."""
     setting: Setting = Clusters(dim, clusters=CLUSTERS) if law == "clusters" else Sphere(dim)
     return setting.sample(examples, Generator().manual_seed(seed))

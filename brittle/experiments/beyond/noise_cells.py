@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Generator
 
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.data import Data, Subspace
-from brittle.experiments.beyond.trained import gradients, trained
+from brittle.experiments.beyond.trained import gradients, train_first_layer
 from brittle.experiments.cell import Cell, Point
 from brittle.geometry import unit_rows
 
@@ -30,12 +30,12 @@ class NoiseCell(Cell):
     def measure(self) -> Point:
         rng = Generator().manual_seed(self.seed)
         clean = Subspace(self.dim, self.dim - self.inside).sample(self.examples, rng)
-        off = required(clean.truth.complement, "the subspace is known with its complement")
+        off = require_value(clean.truth.complement, "the subspace is known with its complement")
         away = unit_rows(torch.randn(self.examples, off.shape[1], generator=rng, dtype=torch.float64))
         lengths = self.noise * clean.X.norm(dim=1, keepdim=True)
         data = Data(clean.X + lengths * away @ off.T, clean.y)
-        training = trained(data, self.width, rng)
-        network, start = training.network, required(training.network.start, "a start that is drawn is kept")
+        training = train_first_layer(data, self.width, rng)
+        network, start = training.network, require_value(training.network.start, "a start that is drawn is kept")
         slopes = gradients(network, data.X)
         outside = slopes @ off
         return {

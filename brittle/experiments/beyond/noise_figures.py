@@ -9,7 +9,7 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.noise_cells import NoiseCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, undecided, values, where
+from brittle.experiments.summary import deviation, distinct, make_undecided_claim, mean, over_seeds, values, where
 
 LITTLE, SAME, LEAST = 0.1, 0.15, 0.9
 
@@ -80,7 +80,7 @@ def _beside_none(text: str, points: Sequence[Point], good: Callable[[list[float]
     text += " (read as: on means over seeds, at every d)"
     found = [each for d in distinct(points, "dim") for each in _ratios(where(points, dim=d))]
     if not found:
-        return undecided(text)
+        return make_undecided_claim(text)
     far = max(found, key=lambda each: abs(each.ratio - 1))
     measured = f"farthest from 1: {far.ratio:.3f} ± {far.spread:.3f} at noise {far.noise:g}, d = {far.dim}"
     return Claim(text, f"{measured}; {len(found)} places", good([each.ratio for each in found]))

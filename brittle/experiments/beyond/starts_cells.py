@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Generator
 
 from brittle.common.errors import InputError
-from brittle.experiments.beyond.margins import Largest, drawn
+from brittle.experiments.beyond.margins import Largest, draw_data
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.kkt import kkt_point_from
 from brittle.kkt import Status
@@ -28,7 +28,7 @@ class StartCell(Cell):
     seed: int  # of the data
 
     def measure(self) -> Point:
-        data = drawn("sphere", self.dim, self.examples, self.seed)
+        data = draw_data("sphere", self.dim, self.examples, self.seed)
         rng = Generator().manual_seed(1000 * self.seed + self.start)
         try:
             point = kkt_point_from(TorchLinearInit(scale=1 / self.scale).draw(self.dim, self.width, rng), data)

@@ -9,7 +9,7 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.starts_cells import StartCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import distinct, mean, over_seeds, share, undecided, values, where
+from brittle.experiments.summary import distinct, make_undecided_claim, mean, over_seeds, share, values, where
 
 EQUAL = 1e-5
 ENOUGH = 4  # KKT points of one data set for a correlation
@@ -88,7 +88,7 @@ def _none(points: Sequence[Point]) -> Claim:
     text = f"no start leads to the largest margin (read as: up to {EQUAL:g})"
     found = values(points, "kkt_share")
     if not found:
-        return undecided(text)
+        return make_undecided_claim(text)
     missed = [each < 1 - EQUAL for each in found]
     return Claim(text, f"{share(missed)} KKT points have less, at most {max(found):.4f} of it", all(missed))
 
@@ -103,7 +103,7 @@ def _wider(points: Sequence[Point]) -> Claim:
             low, high = (mean(values(where(some, width=width), "kkt_share")) for width in (widths[0], widths[-1]))
             ends[d, n] = low, high
     if not ends:
-        return undecided(text)
+        return make_undecided_claim(text)
     told = ", ".join(f"{low:.4f} → {high:.4f} at {place}" for place, (low, high) in ends.items())
     return Claim(text, told, all(low < high for low, high in ends.values()))
 
@@ -116,7 +116,7 @@ def _opposite(points: Sequence[Point]) -> Claim:
         if len(some) >= ENOUGH:
             found.append(spearman(values(some, "kkt_share"), values(some, "kkt_radius")))
     if not found:
-        return undecided(text)
+        return make_undecided_claim(text)
     return Claim(text, "Spearman's ρ = " + ", ".join(f"{each:.2f}" for each in found), max(found) < 0)
 
 

@@ -10,7 +10,7 @@ from brittle.training import GradientDescent, Logistic, Margin, Steps, TrainingR
 MARGIN, LONGEST = 1.0, 20_000
 
 
-def trained(data: Data, width: int, rng: Generator) -> TrainingResult[TwoLayer]:
+def train_first_layer(data: Data, width: int, rng: Generator) -> TrainingResult[TwoLayer]:
     """The first layer from w ~ N(0, I/d), no biases, outputs ±1/√m, by descent until every margin is 1."""
     start = Kaiming().draw(data.columns, width, rng)
     until = (Margin(MARGIN), Steps(LONGEST))

@@ -9,7 +9,16 @@ from brittle.experiments.base import Claim, Experiment
 from brittle.experiments.beyond.universal_cells import OPTIMISERS, VariedCell
 from brittle.experiments.cell import Point
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import deviation, distinct, mean, over_seeds, share, undecided, values, where
+from brittle.experiments.summary import (
+    deviation,
+    distinct,
+    make_undecided_claim,
+    mean,
+    over_seeds,
+    share,
+    values,
+    where,
+)
 
 WIDEST = 2.0  # R/r up to which c is claimed to be shorter than every example
 ROOT = "$c/\\sqrt{d}$"
@@ -84,7 +93,7 @@ class Biases(Experiment):
         text = "biases make no difference to c (read as: on means over seeds, within 10 % at every d)"
         with_, without = (_means(where(points, biases=some), "size") for some in (True, False))
         if not with_ or with_.keys() != without.keys():
-            return [_universal(points), undecided(text)]
+            return [_universal(points), make_undecided_claim(text)]
         ratios = {d: without[d] / with_[d] for d in with_}
         measured = "c without over c with: " + ", ".join(f"{ratio:.3f} at d = {d}" for d, ratio in ratios.items())
         return [_universal(points), Claim(text, measured, all(abs(ratio - 1) <= 0.1 for ratio in ratios.values()))]
@@ -126,7 +135,7 @@ def _as_flow(name: str, points: Sequence[Point]) -> Claim:
     text = f"{name}: the c of flow's direction is that of flow (read as: on means over seeds, within 15 % at every d)"
     by_dim = {d: values(where(points, dim=d), "beside_flow") for d in distinct(points, "dim")}
     if not points or not all(by_dim.values()):
-        return undecided(text)
+        return make_undecided_claim(text)
     measured = ", ".join(f"{mean(each):.3f} ± {deviation(each):.3f} at d = {d}" for d, each in by_dim.items())
     return Claim(text, f"c over flow's: {measured}", all(abs(mean(each) - 1) <= 0.15 for each in by_dim.values()))
 
@@ -134,7 +143,7 @@ def _as_flow(name: str, points: Sequence[Point]) -> Claim:
 def _universal(points: Sequence[Point]) -> Claim:
     text = "one direction flips every example on the margin at once"
     if not points:
-        return undecided(text)
+        return make_undecided_claim(text)
     flipped = [point.get("size") is not None for point in points]
     return Claim(text, f"in {share(flipped)} networks", all(flipped))
 
@@ -143,7 +152,7 @@ def _below(text: str, points: Sequence[Point], name: str, limit: float) -> Claim
     places = [(d, ratio) for d in distinct(points, "dim") for ratio in distinct(points, "ratio")]
     means = {place: mean(values(where(points, dim=place[0], ratio=place[1]), name)) for place in places}
     if not means:
-        return undecided(text)
+        return make_undecided_claim(text)
     (d, ratio), highest = max(means.items(), key=lambda item: item[1])
     return Claim(text, f"at most {highest:.3f} (d = {d}, R/r = {ratio:g})", highest < limit)
 
@@ -156,7 +165,7 @@ def _grows(points: Sequence[Point]) -> Claim:
         if 1.0 in means:
             shares |= {(d, r): size / means[1.0] / math.sqrt(r) for r, size in means.items() if r > 1}
     if not shares:
-        return undecided(text)
+        return make_undecided_claim(text)
     (d, r), most = max(shares.items(), key=lambda item: item[1])
     return Claim(text, f"c over c at equal norms is at most {most:.3f} √(R/r) (d = {d}, R/r = {r:g})", most <= 1)
 

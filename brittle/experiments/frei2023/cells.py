@@ -13,7 +13,7 @@ import scipy
 import torch
 from torch import Generator
 
-from brittle.attacks import MinimumNorm, Universal, signed_means
+from brittle.attacks import MinimumNorm, Universal, sum_signed_means
 from brittle.common.errors import InputError
 from brittle.data import Clusters, Data
 from brittle.experiments.cell import Cell, Point
@@ -106,7 +106,7 @@ def after_flow(start: TwoLayer, data: Data) -> tuple[Point, TwoLayer]:
 def flips(network: Network, data: Data) -> Point:
     """Test error, and how fresh examples flip along Σ y^(q) μ^(q)."""
     unit = math.sqrt(data.dim / len(data.truth.means))  # type: ignore[arg-type]
-    found = Universal(direction=signed_means).run(network, data.test)
+    found = Universal(direction=sum_signed_means).run(network, data.test)
     return {
         "error": error(network, data),
         "size": found.smallest,
@@ -121,7 +121,7 @@ def beside(name: str, make: Callable[[Data], Network], data: Data, size: float) 
         network = make(data)
     except InputError:  # its conditions fail on these means
         return {f"{name}_{what}": None for what in ("error", "size", "flipped")}
-    found = Universal(direction=signed_means).run(network, data.test)
+    found = Universal(direction=sum_signed_means).run(network, data.test)
     flipped = float(found.curve(torch.tensor([size]))) if math.isfinite(size) else None
     return {f"{name}_error": error(network, data), f"{name}_size": found.smallest, f"{name}_flipped": flipped}
 

@@ -10,8 +10,17 @@ from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Point
 from brittle.experiments.frei2023.cells import SIZES, ClusterCell
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import distinct, exponent, mean, over_seeds, relative_spread, undecided, values, where
-from brittle.theorems.comparison import fitted
+from brittle.experiments.summary import (
+    distinct,
+    exponent,
+    make_undecided_claim,
+    mean,
+    over_seeds,
+    relative_spread,
+    values,
+    where,
+)
+from brittle.theorems.comparison import fit_scaling
 
 
 @dataclass(frozen=True)
@@ -72,7 +81,7 @@ def generalises(points: Sequence[Point], text: str) -> Claim:
     """The test error of every network."""
     errors = values(points, "error")
     if not errors:
-        return undecided(text)
+        return make_undecided_claim(text)
     return Claim(text, f"largest error {max(errors):.2%} in {len(errors)} networks", max(errors) <= 0.01)
 
 
@@ -80,7 +89,7 @@ def flips_all(points: Sequence[Point]) -> Claim:
     """Whether some size along Σ y μ flips all fresh examples, in every network."""
     text = "one direction flips every fresh example"
     if not points:
-        return undecided(text)
+        return make_undecided_claim(text)
     flipped = sum(point["size"] is not None for point in points)
     return Claim(text, f"in {flipped} of {len(points)} networks", flipped == len(points))
 
@@ -94,7 +103,7 @@ def root_of_clusters(points: Sequence[Point]) -> list[Claim]:
         if len(distinct(some, "clusters")) < 3:
             continue
         sizes = [(k, mean(values(where(some, clusters=k), "size"))) for k in distinct(some, "clusters")]
-        found = fitted("c", "k", -0.5, [k for k, _ in sizes], [size for _, size in sizes])
+        found = fit_scaling("c", "k", -0.5, [k for k, _ in sizes], [size for _, size in sizes])
         ratios = values(some, "ratio")
         measured = f"{found}; c/√(d/k) from {min(ratios):.2f} to {max(ratios):.2f}"
         claims.append(
@@ -102,7 +111,7 @@ def root_of_clusters(points: Sequence[Point]) -> list[Claim]:
                 f"{text} at d = {d:.0e} (read as: exponent of k within 0.1)", measured, abs(found.fitted + 0.5) <= 0.1
             )
         )
-    return claims or [undecided(text)]
+    return claims or [make_undecided_claim(text)]
 
 
 def spares_construction(points: Sequence[Point]) -> Claim:
@@ -110,7 +119,7 @@ def spares_construction(points: Sequence[Point]) -> Claim:
     text = "the perturbation that flips the KKT network leaves the robust construction alone (k ≥ 8)"
     some = values([point for point in points if point["clusters"] >= 8], "construction_flipped")
     if not some:
-        return undecided(text)
+        return make_undecided_claim(text)
     return Claim(text, f"it flips at most {max(some):.1%} of the construction's fresh examples", max(some) == 0)
 
 
@@ -119,7 +128,7 @@ def width_free(points: Sequence[Point], name: str) -> Claim:
     text = f"{name}: c does not depend on the width (read as: the widths' means within 10 % of their mean)"
     means = [mean(values(where(points, width=width), "size")) for width in distinct(points, "width")]
     if len(means) < 2 or any(math.isnan(each) for each in means):
-        return undecided(text)
+        return make_undecided_claim(text)
     spread = relative_spread(means)
     return Claim(text, f"largest distance from the mean {spread:.1%}", spread <= 0.1)
 
@@ -129,7 +138,7 @@ def transfers(points: Sequence[Point], name: str) -> Claim:
     text = f"{name}: z, a tenth longer than flips one network, flips the others (read as: 95 % of fresh examples)"
     exact = next((i for i, share in enumerate(points[0]["flipped"]) if share == 1), None) if points else None
     if len(points) < 2 or exact is None or 1.1 * SIZES[exact] > SIZES[-1]:
-        return undecided(text)
+        return make_undecided_claim(text)
     longer = next(i for i, size in enumerate(SIZES) if size >= 1.1 * SIZES[exact])
     least = {i: min(point["flipped"][i] for point in points[1:]) for i in (exact, longer)}
     measured = (
@@ -150,7 +159,7 @@ def conjecture(points: Sequence[Point]) -> list[Claim]:
         "refuted where c/√d does not fall with d)",
     )
     if not beyond:
-        return [undecided(text) for text in texts]
+        return [make_undecided_claim(text) for text in texts]
     errors = _means([(point["dim"], point["error"]) for point in beyond])
     shares = _means([(point["dim"], point["shortest"] / point["rule_radius"]) for point in beyond])
     roots = [(p["dim"], math.inf if p["size"] is None else p["size"] / math.sqrt(p["dim"])) for p in beyond]

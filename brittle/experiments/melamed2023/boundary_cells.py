@@ -65,7 +65,7 @@ class BoundaryCell(Cell):
             "normal": normal_length(training.network, data) / normal_length(begun, data) / self.factor,
             "predicted": self.predicted(training.steps),
             **off_lengths(off_distances(training.network, data), data.y),
-            "values": drawn(training.network, axes(self.points, self.height, self.resolution)),
+            "values": evaluate_on_axes(training.network, axes(self.points, self.height, self.resolution)),
         }
 
     def predicted(self, steps: int) -> float | None:
@@ -161,7 +161,7 @@ def axes(points: str, height: float, resolution: int) -> list[Tensor]:
     return [flat, flat, torch.linspace(height - 1, height + 1, resolution, dtype=torch.float64)]
 
 
-def drawn(network: Network, grid: list[Tensor]) -> list[Any]:
+def evaluate_on_axes(network: Network, grid: list[Tensor]) -> list[Any]:
     """N on the axes: for a line values[i][j] = N(x[j], y[i]), for a plane values[i][j][k] = N(x[i], y[j], z[k])."""
     values = network.logits(torch.cartesian_prod(*grid)).view([len(axis) for axis in grid])
     values = values.T if len(grid) == 2 else values

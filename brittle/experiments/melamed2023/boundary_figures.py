@@ -12,7 +12,7 @@ from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Point
 from brittle.experiments.melamed2023.boundary_cells import BoundaryCell, axes, examples
 from brittle.experiments.picture import BoundaryPicture, Panel, Picture, Surface
-from brittle.experiments.summary import undecided, where
+from brittle.experiments.summary import make_undecided_claim, where
 
 PANELS = {"a": "default", "b": "smaller start", "c": "regularised"}
 SETTINGS = {
@@ -43,7 +43,7 @@ def three(
     return {"a": a, "b": replace(b, factor=factor), "c": replace(c, decay=decay, decay_on=on)}
 
 
-def changed(panels: Panels, **changes: Any) -> Panels:
+def replace_values(panels: Panels, **changes: Any) -> Panels:
     """The same with other values."""
     return {name: replace(panel, **changes) for name, panel in panels.items()}
 
@@ -65,7 +65,7 @@ class BoundaryFigure(Experiment):
     @property
     def recipes(self) -> dict[str, Panels]:
         """The panels of every setting but the small one."""
-        summed = changed(self.text, loss="sum")
+        summed = replace_values(self.text, loss="sum")
         return {"mean": self.text, "sum": summed, "nearest": self.nearest, "scripts": self.scripts}
 
     def grid(self, preset: str) -> list[BoundaryCell]:
@@ -81,7 +81,9 @@ class BoundaryFigure(Experiment):
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         if not points:
             return [
-                undecided(_farther_text("mean", panel, each)) for panel in ("b", "c") for each in ("point", "class")
+                make_undecided_claim(_farther_text("mean", panel, each))
+                for panel in ("b", "c")
+                for each in ("point", "class")
             ]
         claims = []
         for setting, panel in product(SETTINGS, ("b", "c")):
@@ -196,14 +198,14 @@ class MelamedFigure2(BoundaryFigure):
     id = "melamed2023/fig2"
     title = "Boundary of two-layer networks round points of a line"
     text = three(LINE, (0.02, 0.04, 0.02), factor=3, decay=0.005)
-    scripts = changed(text, divided="weights", start="normal")
+    scripts = replace_values(text, divided="weights", start="normal")
 
 
 class MelamedFigure3(BoundaryFigure):
     id = "melamed2023/fig3"
     title = "Boundary round points of a plane, smaller effect"
     text = three(SIGNS, (0.002, 0.002, 0.002), factor=12**0.5, decay=0.8, on="weights")
-    scripts = changed(text, divided="weights", start="spread")
+    scripts = replace_values(text, divided="weights", start="spread")
     scripts["b"] = replace(scripts["b"], factor=2)  # the printed deviation of 1/6, from their 1/3
     scripts["c"] = replace(scripts["c"], decay_on="first", squared=False)
     nearest: ClassVar = {"c": replace(text["c"], loss="sum", decay=0.1)}
@@ -213,7 +215,7 @@ class MelamedFigure5(BoundaryFigure):
     id = "melamed2023/fig5"
     title = "Boundary of two-layer networks round points of a plane"
     text = three(PLANE, (0.005, 0.05, 0.05), factor=3, decay=0.005)
-    scripts = changed(text, divided="weights", height=0.5)
+    scripts = replace_values(text, divided="weights", height=0.5)
     nearest: ClassVar = {"b": replace(text["b"], loss="sum", rate=0.02)}
 
 
@@ -221,7 +223,7 @@ class MelamedFigure6(BoundaryFigure):
     id = "melamed2023/fig6"
     title = "Boundary of five-layer networks round points of a line"
     text = three(DEEP, (0.02, 0.06, 0.02), factor=3, decay=0.01)
-    scripts = changed(text, divided="weights")
+    scripts = replace_values(text, divided="weights")
 
 
 FIGURES = (MelamedFigure2(), MelamedFigure3(), MelamedFigure5(), MelamedFigure6())

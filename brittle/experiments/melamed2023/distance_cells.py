@@ -44,12 +44,12 @@ class DistanceCell(Cell):
 
     def measure(self) -> Point:
         rng = Generator().manual_seed(self.seed)
-        data = sampled(self, rng)
+        data = sample_data(self, rng)
         outputs = 1 if data.binary else data.classes
         start = TorchLinearInit(scale=self.factor, first_layer_only=True).draw_deep(
             data.dim, [self.width] * 2, rng, outputs=outputs
         )
-        training = trained_in_span(regime(data), start, data, rng)
+        training = train_in_span(regime(data), start, data, rng)
         chosen = _right(training.network, data, self.points, rng)
         point: Point = {"reached": training.reached, "taken": training.steps, "accuracy": training.accuracy}
         for side in SIDES if training.reached else ():
@@ -63,7 +63,7 @@ class DistanceCell(Cell):
 
     def _proved(self, network: Deep, data: Data, where: Restriction, norms: Tensor) -> Point:
         """Of the first examples: their mean radius, PGD's for them, and how many enclosures closed."""
-        found = [restricted_radius(network, data, row, where) for row in range(min(self.proved, len(data)))]
+        found = [bound_restricted_radius(network, data, row, where) for row in range(min(self.proved, len(data)))]
         if not found:
             return {}
         return {
@@ -83,7 +83,7 @@ class DistanceCell(Cell):
         return 0.2 + training + proofs + 3e-9 * self.points * self.dim * self.steps * self.rounds * 10
 
 
-def restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -> RadiusBounds:
+def bound_restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -> RadiusBounds:
     """How far one example is from flipping in the directions of a subspace.
 
     ε ↦ N(x + Vε) is a network of its own, composed in float64, where V spans what the first layer sees of the subspace.
@@ -95,7 +95,7 @@ def restricted_radius(network: Deep, data: Data, row: int, where: Restriction) -
     return EXACT.bound(around, origin, cap=default_cap(data))
 
 
-def sampled(cell: DistanceCell, rng: Generator) -> Data:
+def sample_data(cell: DistanceCell, rng: Generator) -> Data:
     """Sphere data with random labels on a random subspace, or pictures on their principal components."""
     if cell.data == "sphere":
         return Subspace(cell.dim, cell.dim - cell.inside).sample(cell.examples, rng)
@@ -116,7 +116,7 @@ def regime(data: Data) -> Trainer:
     return GradientDescent(until=(Loss(0.1), Steps(50_000)), loss=Logistic(), rate=0.1, batch=128)
 
 
-def trained_in_span(regime: Trainer, start: Deep, data: Data, rng: Generator) -> TrainingResult[Deep]:
+def train_in_span(regime: Trainer, start: Deep, data: Data, rng: Generator) -> TrainingResult[Deep]:
     """Descent moves the first layer within the span of the data alone (melamed2023 A.2): it is trained there.
 
     The result is the same as in all of R^d, at the cost of as many columns as the span has.

@@ -11,13 +11,13 @@ from brittle.experiments.images import or_missing
 from brittle.experiments.melamed2023.distance_cells import SIDES, DistanceCell
 from brittle.experiments.picture import Chart, Picture
 from brittle.experiments.summary import (
+    describe_missing_data,
     distinct,
-    judged_on,
+    make_undecided_claim,
     mean,
     over_seeds,
     relative_spread,
-    told,
-    undecided,
+    restrict_claims,
     values,
     where,
 )
@@ -66,7 +66,7 @@ class Distance(Experiment):
         if self.data == "sphere":
             enough = len(points) == 0 or max(values(points, "examples")) >= 1000
             return claims if enough else [Claim(each.text, each.measured, None) for each in claims]
-        return judged_on(self.data, points, claims)
+        return restrict_claims(self.data, points, claims)
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = [over_seeds(points, "factor", side, LABELS[side]) for side in SIDES if points]
@@ -75,7 +75,7 @@ class Distance(Experiment):
         return Picture([Chart("", "first layer divided by", "distance to the boundary", curves)])
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        said = [] if self.data == "sphere" else [*told(self.data, points, seconds), AFFINE]
+        said = [] if self.data == "sphere" else [*describe_missing_data(self.data, points, seconds), AFFINE]
         missed = [side for side in SIDES if points and min(values(points, f"{side}_rate")) < 1]
         rates = ", ".join(f"{LABELS[side]} {min(values(points, f'{side}_rate')):.1%}" for side in missed)
         said += [f"Lowest share of flips: {rates}; distances are those of the flips."] if missed else []
@@ -104,7 +104,7 @@ def _rises(points: Sequence[Point], side: str, text: str) -> Claim:
     """From the first factor to the last, on means over seeds; a dip of 5 % on the way is noise."""
     found = _by_factor(points, side)
     if len(found) < 2:
-        return undecided(text)
+        return make_undecided_claim(text)
     sizes = [size for _, size in found]
     steps = all(after > 0.95 * before for before, after in pairwise(sizes))
     measured = ", ".join(f"{size:.3f} at {factor:g}" for factor, size in found)
@@ -117,7 +117,7 @@ def _flat(points: Sequence[Point]) -> Claim:
     text = f"the distance on the subspace stays flat (read as: within {FLAT:.0%} of its mean)"
     found = _by_factor(points, "on")
     if len(found) < 2:
-        return undecided(text)
+        return make_undecided_claim(text)
     sizes = [size for _, size in found]
     spread = relative_spread(sizes)
     return Claim(text, f"mean {mean(sizes):.3f}, at most {spread:.1%} away from it", spread <= FLAT)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from brittle.data import explained_variance
+from brittle.data import compute_explained_variance
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import KINDS
 
@@ -23,7 +23,7 @@ class VarianceCell(Cell):
     def measure(self) -> Point:
         rng = torch.Generator().manual_seed(self.seed)
         data = KINDS[self.data]().sample(self.examples or None, rng)
-        share = explained_variance(data)
+        share = compute_explained_variance(data)
         counts = {f"components_{s * 100:.0f}": int((share < s).sum()) + 1 for s in SHARES}
         return {"dim": data.dim, "used": len(data), "cumulative": [round(float(s), 6) for s in share], **counts}
 

@@ -9,7 +9,7 @@ from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import NAMES, or_missing
 from brittle.experiments.melamed2023.variance_cells import VarianceCell
 from brittle.experiments.picture import Chart, Picture, PlotCurve
-from brittle.experiments.summary import judged_on, told
+from brittle.experiments.summary import describe_missing_data, restrict_claims
 
 
 class Variance(Experiment):
@@ -36,7 +36,7 @@ class Variance(Experiment):
             measured = f"{found[0]} components of {points[0]['dim']}, centred" if found else ""
             claims.append(Claim(text, measured, all(count in (printed, printed + 1) for count in found)))
         whole = all(point["examples"] == 0 for point in points)
-        return judged_on(self.data, points, claims if whole else [replace(claim, holds=None) for claim in claims])
+        return restrict_claims(self.data, points, claims if whole else [replace(claim, holds=None) for claim in claims])
 
     def picture(self, points: Sequence[Point]) -> Picture:
         curves = []
@@ -50,7 +50,7 @@ class Variance(Experiment):
         return Picture([Chart("", "principal components", "share of the variance", curves)])
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        return told(self.data, points, seconds)
+        return describe_missing_data(self.data, points, seconds)
 
 
 class MelamedFigure1a(Variance):

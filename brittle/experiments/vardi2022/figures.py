@@ -13,11 +13,11 @@ from brittle.experiments.picture import Chart, Picture, PlotCurve
 from brittle.experiments.summary import (
     distinct,
     exponent,
+    make_undecided_claim,
     mean,
     over_seeds,
     relative_spread,
     share,
-    undecided,
     values,
     where,
 )
@@ -41,7 +41,7 @@ def falls(points: Sequence[Point]) -> list[Claim]:
             claims.append(Claim(text, by_dim, None))
         else:
             claims.append(Claim(text, f"{by_dim}: {power}", power.below(0)))
-    return claims or [undecided("c/√d falls with d")]
+    return claims or [make_undecided_claim("c/√d falls with d")]
 
 
 def below_root(points: Sequence[Point]) -> list[Claim]:
@@ -56,7 +56,7 @@ def below_root(points: Sequence[Point]) -> list[Claim]:
             highest = f", at most {max(judged):.3f}√d there" if judged else ""
             holds = max(judged) < 1 if judged else None
             claims.append(Claim(text, f"below from {', '.join(told)}{highest}", holds))
-    return claims or [undecided("c is below √d")]
+    return claims or [make_undecided_claim("c is below √d")]
 
 
 def _ratios(points: Sequence[Point]) -> dict[int, float]:
@@ -76,7 +76,7 @@ def universal(points: Sequence[Point]) -> list[Claim]:
     """Whether some size flips all examples on the margin, in every network."""
     text = "one direction flips every example on the margin at once"
     if not points:
-        return [undecided(text)]
+        return [make_undecided_claim(text)]
     flipped = [point.get("size") is not None for point in points]
     return [Claim(text, f"in {share(flipped)} networks", all(flipped))]
 
@@ -84,7 +84,7 @@ def universal(points: Sequence[Point]) -> list[Claim]:
 def at_least(text: str, points: Sequence[Point], threshold: float) -> Claim:
     """Judged on means over seeds at the paper's dimensions, as its plot shows them; smaller ones are told of."""
     if not points:
-        return undecided(text)
+        return make_undecided_claim(text)
     shares = {key: mean(values(group, "share_on_margin")) for key, group in _groups(points).items()}
     judged = {key: share for key, share in shares.items() if key.dim >= SMALLEST}
     told = [f"lowest mean {_lowest(judged)}" if judged else f"no d ≥ {SMALLEST}"]
@@ -145,7 +145,7 @@ def similar(points: Sequence[Point], name: str) -> list[Claim]:
     pairs = [(place, group, _groups(other).get(place, [])) for place, group in _groups(usual).items()]
     pairs = [pair for pair in pairs if pair[2]]
     if not pairs:
-        return [undecided(text) for text in texts]
+        return [make_undecided_claim(text) for text in texts]
     sizes = [(place, mean(values(a, "ratio")), mean(values(b, "ratio"))) for place, a, b in pairs]
     shares = [(p, mean(values(a, "share_on_margin")), mean(values(b, "share_on_margin"))) for p, a, b in pairs]
     place, before, after = max(sizes, key=lambda each: abs(each[2] / each[1] - 1))
@@ -271,7 +271,7 @@ class VardiFigure1b(Experiment):
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         text = "the width has no effect on c (read as: the widths' means at each d lie within 25 % of their mean)"
         if len(distinct(points, "width")) < 2:
-            return [undecided(text), *below_root(points)]
+            return [make_undecided_claim(text), *below_root(points)]
         spreads = {d: spread(where(points, dim=d)) for d in distinct(points, "dim")}
         d = max(spreads, key=lambda dim: spreads[dim])
         measured = f"largest distance from the mean {spreads[d]:.1%}, at d = {d}"
@@ -321,7 +321,7 @@ class Figure2b(MarginFigure):
         text = "no example is off the margin at n = √d"
         root = where(points, alpha=0.5)
         if not root:
-            return [undecided(text)]
+            return [make_undecided_claim(text)]
         most = max(values(root, "off_margin"))
         return [Claim(text, f"at most {most:.0f} in each of {len(root)} networks", most == 0)]
 

@@ -15,20 +15,20 @@ from brittle.experiments.images import or_missing
 from brittle.experiments.picture import Chart, Histogram, Panel, Picture, PlotCurve
 from brittle.experiments.summary import (
     CONFIDENCE,
+    describe_missing_data,
     deviation,
     distinct,
     exponent,
-    judged_on,
+    make_undecided_claim,
     mean,
     over_seeds,
+    restrict_claims,
     share,
-    told,
-    undecided,
     values,
     where,
 )
 from brittle.experiments.wang2022.lazy_cells import LazyCell
-from brittle.theorems.comparison import fitted
+from brittle.theorems.comparison import fit_scaling
 
 FROM = 100  # the smallest d of the fits: d = 25 is not yet on the line
 NARROWEST, WIDEST = 1000, 100_000  # of the paper's networks
@@ -47,12 +47,12 @@ def means(points: Sequence[Point], name: str, least: int = 0) -> list[tuple[int,
     return [(d, mean(values(where(points, dim=d), name))) for d in dims]
 
 
-def fitted_exponent(points: Sequence[Point], name: str) -> str:
+def describe_exponent(points: Sequence[Point], name: str) -> str:
     """The exponent of d in words, over large dimensions if there are enough of them."""
     found = means(points, name, FROM) if len(means(points, name, FROM)) >= 3 else means(points, name)
     if len(found) < 3:
         return "unknown"
-    line = fitted(name, "d", 0.0, *zip(*found, strict=True))
+    line = fit_scaling(name, "d", 0.0, *zip(*found, strict=True))
     return f"d^({line.fitted:+.2f} ± {line.standard_error:.2f})"
 
 
@@ -66,7 +66,7 @@ def _slope_text(name: str) -> str:
 
 def no_slope(name: str) -> Claim:
     """The claim about an exponent, where there are no points."""
-    return undecided(_slope_text(name))
+    return make_undecided_claim(_slope_text(name))
 
 
 def slope(points: Sequence[Point], name: str, width: int) -> Claim:
@@ -75,7 +75,7 @@ def slope(points: Sequence[Point], name: str, width: int) -> Claim:
     some = [point for point in points if point["dim"] >= FROM and point[name] is not None]
     power = exponent(name, "d", values(some, "dim"), values(some, name))
     if power is None:
-        return Claim(text, f"{fitted_exponent(points, name)} on smaller dimensions", None)
+        return Claim(text, f"{describe_exponent(points, name)} on smaller dimensions", None)
     if name == "gradient":
         return Claim(text, str(power), power.at_least(claimed - WIDTH, WIDTH))
     return Claim(text, str(power), power.at_most(claimed, WIDTH))
@@ -86,7 +86,7 @@ def test_error(points: Sequence[Point], smallest: int) -> Claim:
     largest width, can confirm it."""
     text = "every network has a test error below 1 %"
     if not points:
-        return undecided(text)
+        return make_undecided_claim(text)
     wide = [point for point in points if point["width"] >= NARROWEST] or points
     errors, widths, dims = (values(wide, name) for name in ("error", "width", "dim"))
     measured = f"at most {max(errors):.2%}, {mean(errors):.2%} on average, m ≥ {min(widths):g}"
@@ -125,7 +125,7 @@ def grows(points: Sequence[Point], name: str) -> list[Claim]:
         if verdict is False and width < WIDEST:
             change, verdict = f"{change}; not decided at this size: m = {width:g}, the paper's {WIDEST}", None
         claims.append(Claim(step, f"{measured}; {change}", verdict))
-    return claims or [undecided(text)]
+    return claims or [make_undecided_claim(text)]
 
 
 def _factor(logarithms: Sequence[float]) -> tuple[str, bool | None]:
@@ -144,7 +144,7 @@ def as_coded(points: Sequence[Point]) -> list[str]:
     some = where(points, setting="code")
     if not some:
         return []
-    fits = ", ".join(f"{WORDS[name]} ~ {fitted_exponent(some, name)}" for name in MEASURES)
+    fits = ", ".join(f"{WORDS[name]} ~ {describe_exponent(some, name)}" for name in MEASURES)
     return [
         f"As in the paper's own code (first network outside the ball, misclassified as 0), m = "
         f"{some[0]['width']}: {fits}."
@@ -221,7 +221,7 @@ class LazyFigure(Experiment):
         return Chart("", "input dimension $d$", label, [*curves, *_claimed(some, name, exponent)], "log", "log")
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        said = told("mnist", points, seconds)
+        said = describe_missing_data("mnist", points, seconds)
         some = where(points, setting="text")
         if not some:
             return said
@@ -235,7 +235,7 @@ class LazyFigure(Experiment):
                 f"{farthest:.1f}/√m away."
             )
         drift = [
-            f"{fitted_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
+            f"{describe_exponent(where(some, **{self.varied: value}), 'output')} at {self.varied} {value:g}"
             for value in distinct(some, self.varied)
         ]
         said.append(f"‖δ‖ ≈ |f|/‖∇f‖ inherits the drift of |f|, which is {'; '.join(drift)}.")
@@ -269,7 +269,7 @@ class BySize(LazyFigure):
         some = where(points, setting="text")
         claims = [slope(where(some, width=width), name, width) for width in distinct(some, "width") for name in names]
         claims = claims or [no_slope(name) for name in names]
-        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(some, SIDES[0] ** 2)])
+        return restrict_claims("mnist", points, claims if self.unit else [*claims, test_error(some, SIDES[0] ** 2)])
 
 
 class ByRadius(LazyFigure):
@@ -285,7 +285,7 @@ class ByRadius(LazyFigure):
 
     def judge(self, points: Sequence[Point]) -> list[Claim]:
         claims = [claim for name in MEASURES for claim in grows(points, name)]
-        return judged_on("mnist", points, claims if self.unit else [*claims, test_error(points, SIDES[0] ** 2)])
+        return restrict_claims("mnist", points, claims if self.unit else [*claims, test_error(points, SIDES[0] ** 2)])
 
 
 class WangFigure2(BySize):
@@ -332,13 +332,13 @@ class Figure7(LazyFigure):
         text = "η concentrates near .045 (read as: its median is within a third of that)"
         steps = [step for point in points for step in point["all_step"]] if points else []
         if not steps:
-            return judged_on("mnist", points, [undecided(text)])
+            return restrict_claims("mnist", points, [make_undecided_claim(text)])
         middle, spread = median(steps), deviation(steps)
         measured = f"median {middle:.4f}, standard deviation {spread:.4f} over {len(steps)} examples"
         near = 2 / 3 <= middle / 0.045 <= 4 / 3
         as_wide = all(point["width"] == WIDEST for point in points)  # other widths have another η
         measured += f", m = {points[0]['width']:g}" + ("" if as_wide else f" (the paper's has {WIDEST:g})")
-        return judged_on("mnist", points, [Claim(text, measured, near if as_wide else None)])
+        return restrict_claims("mnist", points, [Claim(text, measured, near if as_wide else None)])
 
     def picture(self, points: Sequence[Point]) -> Picture:
         panels = []

@@ -10,7 +10,17 @@ from brittle.experiments.base import Claim, Experiment, Seconds
 from brittle.experiments.cell import Cell, Point
 from brittle.experiments.images import or_missing
 from brittle.experiments.picture import Heat, Picture, PlotCurve
-from brittle.experiments.summary import distinct, exponent, judged_on, mean, share, told, undecided, values, where
+from brittle.experiments.summary import (
+    describe_missing_data,
+    distinct,
+    exponent,
+    make_undecided_claim,
+    mean,
+    restrict_claims,
+    share,
+    values,
+    where,
+)
 from brittle.experiments.wang2022.robust_cells import RobustCell
 
 READING = "read as: the 95 % interval of the exponent of its half holds -½, with all examples and the paper's attack"
@@ -31,7 +41,7 @@ class RobustFigure(Experiment):
         text = self._text()
         if not found:
             none = "robust accuracy crosses one half nowhere in the range"
-            return judged_on("mnist", points, [Claim(text, none, None) if points else undecided(text)])
+            return restrict_claims("mnist", points, [Claim(text, none, None) if points else make_undecided_claim(text)])
         scaled = [at * math.sqrt(value) for value, at in found]
         where_found = ", ".join(f"{at:.3g} at {value}" for value, at in found)
         power = exponent("half", self._symbol(), [value for value, _ in found], [at for _, at in found])
@@ -39,7 +49,7 @@ class RobustFigure(Experiment):
         measured += f"; ~ {power}" if power is not None else ""
         whole = all(point["examples"] == 0 for point in points)  # fewer examples and shorter attacks move the half
         holds = power.holds(-0.5) if power is not None and whole else None
-        return judged_on("mnist", points, [Claim(text, measured, holds), *self._more(points, found)])
+        return restrict_claims("mnist", points, [Claim(text, measured, holds), *self._more(points, found)])
 
     def _text(self) -> str:
         raise NotImplementedError
@@ -95,7 +105,7 @@ class RobustFigure(Experiment):
         return Picture([heat])
 
     def remarks(self, points: Sequence[Point], seconds: Seconds) -> list[str]:
-        said = told("mnist", points, seconds)
+        said = describe_missing_data("mnist", points, seconds)
         rising = [point["still_rising"] for point in points]
         if any(rising):
             said.append(f"{share(rising)} networks were still becoming more robust after {points[0]['epochs']} epochs.")
@@ -139,7 +149,7 @@ class Figure4Left(RobustFigure):
             if before and after:
                 falls.append(before[-1] - after[0])
         if not falls:
-            return [undecided(text)]
+            return [make_undecided_claim(text)]
         return [Claim(text, f"{median(falls):.2f} in the median of {len(falls)} dimensions", median(falls) > 0.5)]
 
 

@@ -33,7 +33,7 @@ from proofcheck.proof import digest
 AT_ONCE = 20_000_000  # pairs of leaves that are compared together
 
 
-def covered(signs: Signs) -> Fraction:
+def compute_coverage(signs: Signs) -> Fraction:
     """Σ 2^-depth: which share of all patterns leaves (L, k) hold, if no two of them share one."""
     depths = Counter(np.count_nonzero(signs, axis=1).tolist())
     return sum((Fraction(count, 2**depth) for depth, count in depths.items()), Fraction(0))
@@ -112,7 +112,7 @@ def check(proof: MarginProof, data: Data) -> CheckedMargin:
         _check_numbers(proof, X, y)
         lower = network_margin(proof, X, y)
         _check_cover(proof, y)
-        wrong = unconfirmed(proof, X, y, proof.ceiling, range(len(proof.leaves)))
+        wrong = find_unconfirmed(proof, X, y, proof.ceiling, range(len(proof.leaves)))
         if wrong:
             raise ProofRefused(f"the bound of leaf {wrong[0]} and of {len(wrong) - 1} others cannot be confirmed")
     except ProofRefused as why:
@@ -184,13 +184,13 @@ def _check_cover(proof: MarginProof, y: Array) -> None:
         sides[point.side].append(leaf.signs)
     for side, signs in sides.items():
         table = np.array(signs, dtype=np.int8).reshape(-1, len(y))
-        if covered(table) != 1:
-            raise ProofRefused(f"the leaves of sign {side:+d} cover {covered(table)} of the patterns, not all")
+        if compute_coverage(table) != 1:
+            raise ProofRefused(f"the leaves of sign {side:+d} cover {compute_coverage(table)} of the patterns, not all")
         if overlap(table) is not None:
             raise ProofRefused(f"two leaves of sign {side:+d} hold the same pattern")
 
 
-def unconfirmed(proof: MarginProof, X: Array, y: Array, ceiling: float, among: Sequence[int]) -> list[int]:
+def find_unconfirmed(proof: MarginProof, X: Array, y: Array, ceiling: float, among: Sequence[int]) -> list[int]:
     """Those of the leaves whose gain may exceed √ceiling, as far as can be told."""
     leaves: dict[int, list[int]] = {}
     for place in among:
@@ -267,13 +267,13 @@ def _below(gram: Gram, y: Array, signs: Signs, ceiling: float) -> bool:
     return bool(top > 0 and (rest > 0).all() and positive)
 
 
-def confirmed_ceiling(proof: MarginProof, data: Data) -> float:
+def confirm_ceiling(proof: MarginProof, data: Data) -> float:
     """The proof's ceiling, raised step by step until every leaf can be confirmed."""
     X, y = rows(data, proof.biases), data.y.numpy()
     wrong = list(range(len(proof.leaves)))
     for slack in RAISES:
         ceiling = proof.ceiling * (1 + slack)
-        wrong = unconfirmed(proof, X, y, ceiling, wrong)
+        wrong = find_unconfirmed(proof, X, y, ceiling, wrong)
         if not wrong:
             return ceiling
     raise InputError("the data are of a size at which rounding hides what the margin is: scale them to about 1")

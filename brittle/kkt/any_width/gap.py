@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt.any_width.checker import check
 from brittle.kkt.any_width.generation import roots
-from brittle.kkt.any_width.largest import require_in_range, written
+from brittle.kkt.any_width.largest import make_proof, require_in_range
 from brittle.kkt.any_width.proof import Array, MarginProof
 from brittle.kkt.any_width.side import without_negligible
 from brittle.kkt.examples import DistinctExamples, Weights
@@ -64,7 +64,7 @@ def at_least(share: float) -> str:
     return f"at least {percent:g} %"
 
 
-@kinds_checked
+@check_kinds
 def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
     """How much of the largest margin over all widths a network that classifies the data has, at least.
 
@@ -88,7 +88,7 @@ def gap(network: TwoLayer, data: Data, *, biases: bool = True) -> MarginGap:
     examples = _examples(X[largest], data.y[largest])
     carried = without_negligible(lam[largest].numpy())
     dual = roots(examples, carried / _gain(weights, examples, carried), THRESHOLD)
-    proof = written(dual, network.to(X.dtype), data, biases, examples.unit, largest.numpy())
+    proof = make_proof(dual, network.to(X.dtype), data, biases, examples.unit, largest.numpy())
     found = check(proof, data)
     assert found.accepted, found.reason
     share = found.normalised_margin / found.upper

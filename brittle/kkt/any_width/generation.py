@@ -16,7 +16,7 @@ from brittle.kkt.active_set_newton import active_set_newton
 from brittle.kkt.any_width.proof import Array
 from brittle.kkt.any_width.side import SideExamples, cheap_patterns, side_of, without_negligible
 from brittle.kkt.any_width.tree import SideTree
-from brittle.kkt.examples import DistinctExamples, Neurons, PatternColumns, realised
+from brittle.kkt.examples import DistinctExamples, Neurons, PatternColumns, find_columns
 from brittle.kkt.restricted_master import SolvedMaster, solve_master
 
 SIGNS = (1, -1)
@@ -197,7 +197,7 @@ class Generation:
             return None
         worst = torch.nonzero(missed)[:, 0]
         worst = worst[q[worst].argsort()][: min(room, max(20, int(state.chosen.sum()) // 4))]
-        shown = realised(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
+        shown = find_columns(self.examples.X @ neurons.U.T, neurons.signs, self.examples.y)
         alone = torch.zeros(len(worst), len(q), dtype=torch.float64).scatter_(1, worst[:, None], 1.0)
         columns = self._kept(state.columns, solved).joined(PatternColumns(self.examples.y[worst], alone)).joined(shown)
         return replace(state, chosen=state.chosen.index_fill(0, worst, True), columns=columns)
@@ -259,7 +259,7 @@ class Generation:
         loads = np.zeros((len(patterns), n))
         for load, pattern in zip(loads, patterns, strict=True):
             load[side.own], load[side.others] = pattern * side.lam[: side.k], -side.length(pattern).t
-        shown = realised(self.examples.K @ torch.from_numpy(loads).T, sign, self.examples.y).patterns
+        shown = find_columns(self.examples.K @ torch.from_numpy(loads).T, sign, self.examples.y).patterns
         if len(patterns):
             shown[:, torch.from_numpy(side.own)] = torch.from_numpy(np.array(patterns))
         return PatternColumns(sign, shown)

@@ -12,18 +12,18 @@ from torch import Tensor
 
 from brittle.common.ending import Status
 from brittle.common.errors import InputError, require, require_positive
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.progress import Progress, Watch, silent
 from brittle.common.result import Result
 from brittle.data import Data
-from brittle.kkt.any_width.checker import check, confirmed_ceiling, feasible
+from brittle.kkt.any_width.checker import check, confirm_ceiling, feasible
 from brittle.kkt.any_width.generation import SIGNS, GainDual, Generation, GenerationState
 from brittle.kkt.any_width.proof import Array, Index, MarginProof, ProofLeaf, ProofPoint, Signs, free_and_rest
 from brittle.kkt.any_width.relaxation import NodeRelaxation
 from brittle.kkt.any_width.side import SideExamples, side_of
 from brittle.kkt.any_width.tree import BoundSource, SideTree
 from brittle.kkt.any_width.tree import SearchLeaf as TreeLeaf
-from brittle.kkt.examples import DistinctExamples, Neurons, PatternColumns, Weights, distinct, gather, realised
+from brittle.kkt.examples import DistinctExamples, Neurons, PatternColumns, Weights, distinct, find_columns, gather
 from brittle.kkt.residual import homogeneous, require_classified
 from brittle.kkt.solve import as_network
 from brittle.networks import TorchLinearInit, TwoLayer
@@ -110,7 +110,7 @@ def first_columns(examples: DistinctExamples, weights: Weights, chosen: Tensor) 
     W, v = weights
     order = (v.abs() * W.norm(dim=1)).argsort(descending=True)[:HEAVIEST]
     order = order[v[order] != 0]
-    shown = realised(examples.X @ W[order].T, v[order].sign(), examples.y)
+    shown = find_columns(examples.X @ W[order].T, v[order].sign(), examples.y)
     signs = torch.tensor([1.0, -1.0], dtype=torch.float64)
     whole = PatternColumns(signs, (signs[:, None] == examples.y).double())
     single = torch.eye(len(examples.y), dtype=torch.float64)[chosen]
@@ -124,7 +124,7 @@ SAFETY = 1e-9  # by which curvatures are raised, as a share of the bound
 SLACK = 3e-8  # of the ceiling, for that and for rounding
 
 
-def written(dual: GainDual, network: TwoLayer, data: Data, biases: bool, unit: float, index: Index) -> MarginProof:
+def make_proof(dual: GainDual, network: TwoLayer, data: Data, biases: bool, unit: float, index: Index) -> MarginProof:
     """The proof about the data, of which the examples that the trees know are those of `index`, in units of √unit."""
     n, scale, X, y = len(data), unit**-0.5, data.X.double().numpy(), data.y.double().numpy()
     bound = max(tree.bound for tree in dual.trees)
@@ -141,7 +141,7 @@ def written(dual: GainDual, network: TwoLayer, data: Data, biases: bool, unit: f
             signs[index[tree.side.own]] = leaf.signs
             leaves.append(ProofLeaf(places[key], signs))
     proof = MarginProof(network, biases, lam, bound * (1 + SLACK), tuple(points), tuple(leaves), digest([X, y]))
-    return proof if check(proof, data).accepted else replace(proof, ceiling=confirmed_ceiling(proof, data))
+    return proof if check(proof, data).accepted else replace(proof, ceiling=confirm_ceiling(proof, data))
 
 
 def _point(side: SideExamples, source: BoundSource, index: Index, n: int, scale: float, bound: float) -> ProofPoint:
@@ -243,7 +243,7 @@ class LargestMargin(Result):
         return {**named, "neurons": self.neurons, "leaves": len(self.proof.leaves), "advice": self.status.advice}
 
 
-@kinds_checked
+@check_kinds
 def largest(
     data: Data,
     *,
@@ -316,7 +316,7 @@ def _result(
     assert state.dual is not None
     network = as_network(generation.fewest(state), generation.examples, biases)
     assert network is not None
-    proof = written(state.dual, network, data, biases, generation.examples.unit, index.numpy())
+    proof = make_proof(state.dual, network, data, biases, generation.examples.unit, index.numpy())
     found = check(proof, data)
     assert found.accepted, found.reason
     missed = Status.ROUNDING if state.done else Status.BUDGET

@@ -89,7 +89,7 @@ class CurvatureChoice(NamedTuple):
     v: Array
 
 
-def curved(G: Array, y: Array, nu: float) -> CurvatureChoice | None:
+def choose_curvatures(G: Array, y: Array, nu: float) -> CurvatureChoice | None:
     """From G (f+1, f+1) = [p̄, B]ᵀ[p̄, B] and first curvatures; None if no growth of them is enough."""
     square, b, Q = float(G[0, 0]), G[1:, 0], G[1:, 1:]
     if not len(y):
@@ -247,7 +247,7 @@ class NodeRelaxation:
         G0, linear, K = self._constant
         KV = K @ V
         cross = linear.T @ V
-        best = curved(G0 + cross + cross.T + V.T @ KV, y, nu)
+        best = choose_curvatures(G0 + cross + cross.T + V.T @ KV, y, nu)
         if best is None:
             return None
         M = np.empty_like(G0)

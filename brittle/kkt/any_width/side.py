@@ -125,10 +125,10 @@ class Gains:
 
 def cheap_patterns(side: SideExamples, known: Array, count: int, rng: np.random.Generator) -> Gains:
     """From known patterns, those of random neurons, all examples, single ones, and neighbours of the best."""
-    first = followed(side, np.unique(np.concatenate([known, starts(side, count, rng)]), axis=0))
+    first = follow_patterns(side, np.unique(np.concatenate([known, starts(side, count, rng)]), axis=0))
     best = first.patterns[: max(1, min(NEIGHBOURS, MOST // max(1, side.k)))]
     flipped = np.abs(best[:, None] - np.eye(side.k)).reshape(-1, side.k)
-    return first.joined(followed(side, np.unique(flipped, axis=0)))
+    return first.joined(follow_patterns(side, np.unique(flipped, axis=0)))
 
 
 def starts(side: SideExamples, count: int, rng: np.random.Generator) -> Array:
@@ -143,7 +143,7 @@ def starts(side: SideExamples, count: int, rng: np.random.Generator) -> Array:
     return np.concatenate([np.ones((1, k)), np.eye(k), shown.astype(np.float64)])
 
 
-def followed(side: SideExamples, patterns: Array) -> Gains:
+def follow_patterns(side: SideExamples, patterns: Array) -> Gains:
     """Every pattern to the neuron it leads to, to that neuron's pattern, and so on until it repeats."""
     k, top = side.k, side.lam[side.k :]
     t, lengths, live = np.tile(top / 2, (len(patterns), 1)), np.zeros(len(patterns)), np.arange(len(patterns))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from brittle.certificates import RadiusBounds
 from brittle.common.errors import require
-from brittle.common.kinds import kinds_checked
+from brittle.common.kinds import check_kinds
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.kkt import KKTPoint, PathNetwork
@@ -181,7 +181,7 @@ def sandwich(found: RadiusBounds) -> Figure:
     return figure
 
 
-@kinds_checked
+@check_kinds
 def draw_sandwich(found: RadiusBounds, path: str | Path) -> Path:
     """The enclosures of all examples, sorted by radius, as a picture file.
 

@@ -18,7 +18,7 @@ from brittle.attacks.subject import Holder, Model, subject
 from brittle.certificates import Certificate, Exact, RadiusBounds
 from brittle.common.errors import require, require_count
 from brittle.common.result import Result
-from brittle.networks import Layered, Network, layered_or_none
+from brittle.networks import Layered, Network, get_layered
 from brittle.report.style import COLOURS, NEGATIVE, POSITIVE, draw_boundary, house_style, panels
 
 ROOM = 0.35  # around the examples, as a share of their extent
@@ -76,7 +76,7 @@ class Plane(Result):
         )
         require_count("grid", grid)
         known = known.to(torch.float64)
-        layers = layered_or_none(known)
+        layers = get_layered(known)
         bounds = (certificate or Exact()).bound(known, data) if balls and layers is not None else None
         x, y = _window(data.X, grid)
         kinks, strengths = (

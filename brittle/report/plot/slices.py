@@ -12,7 +12,7 @@ from torch import Tensor
 from brittle.attacks import AttackResult, MinimumNorm
 from brittle.attacks.subject import Holder, Model, subject
 from brittle.certificates import Certificate
-from brittle.common.errors import require, require_count, required
+from brittle.common.errors import require, require_count, require_value
 from brittle.common.result import Result
 from brittle.data import Data
 from brittle.geometry import nearest_rivals
@@ -176,7 +176,7 @@ def flips(data: Data, found: AttackResult, rows: Sequence[int] | None = None) ->
         >>> rule = bt.networks.NearestNeighbour(data.X, data.y)
         >>> figure = bt.plot.flips(data, bt.attacks.GradientStep().run(rule, data), rows=[0, 1])
     """
-    image = required(data.truth.image, "the data are no pictures: their truth has no image")
+    image = require_value(data.truth.image, "the data are no pictures: their truth has no image")
     alike = found.perturbations.shape == data.X.shape
     require(
         alike, f"the attack is on {len(found.norms)} examples, and the data have {len(data)}: give those it was run on"

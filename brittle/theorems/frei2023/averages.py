@@ -97,7 +97,7 @@ def training_constants(instance: Instance) -> ClusterConstants:
     return numbers if training is None else replace(numbers, examples=len(training.cluster))
 
 
-def averaged_instance(dim: int, clusters: int, noise: float, examples: int, test: int, rng: Generator) -> Instance:
+def make_averaged_instance(dim: int, clusters: int, noise: float, examples: int, test: int, rng: Generator) -> Instance:
     """Random means on the sphere, half of them of each label, with fresh examples."""
     require(clusters <= dim // 2, f"clusters is {clusters}; at most half of dim = {dim} can be averaged")
     labels, cluster = halves(clusters), torch.randint(clusters, (examples,), generator=rng)

@@ -19,7 +19,7 @@ from brittle.theorems.comparison import (
     Scaling,
     Witness,
     at_most,
-    fitted,
+    fit_scaling,
     promise_at_least,
     promise_at_most,
 )
@@ -73,9 +73,9 @@ class Regimes(Growth, id="frei2023/Ex1"):
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
         random, orthogonal, coherent = self._largest()
         return (
-            fitted("k ln(d), random means, σ = 1", "d", 0.5, self.dims, random),
-            fitted("k ln(d), orthogonal means, σ = 1/√d", "d", 1.0, self.dims, orthogonal),
-            fitted("p, two clusters, σ = 1", "d", 1.0, self.dims, coherent),
+            fit_scaling("k ln(d), random means, σ = 1", "d", 0.5, self.dims, random),
+            fit_scaling("k ln(d), orthogonal means, σ = 1/√d", "d", 1.0, self.dims, orthogonal),
+            fit_scaling("p, two clusters, σ = 1", "d", 1.0, self.dims, coherent),
         )
 
     def _largest(self) -> tuple[list[float], list[float], list[float]]:
@@ -122,7 +122,7 @@ class QuarterPower(Growth, id="frei2023/Ex2"):
         if sweep is None:
             return ()
         lengths = [ClusterGroups(data).length / math.sqrt(math.log(data.dim)) for data in sweep.swept]
-        return (fitted("‖z‖/√ln(d)", "d", 0.25, [data.dim for data in sweep.swept], lengths),)
+        return (fit_scaling("‖z‖/√ln(d)", "d", 0.25, [data.dim for data in sweep.swept], lengths),)
 
     def default(self, rng: Generator) -> Instance:
         swept = tuple(self._crowded(dim).sample(2, rng, in_span=True) for dim in self.dims)
@@ -208,9 +208,9 @@ class PerturbationScales(Growth, id="frei2023/4.2-scaling"):
         groups = [ClusterGroups(solved.data) for solved in sweeps.by_clusters]
         k, d = [len(clusters) for clusters in groups], [solved.data.dim for solved in sweeps.by_dim]
         return (
-            fitted("smallest flip", "k", -0.5, k, [smallest_flip(solved) for solved in sweeps.by_clusters]),
-            fitted("‖z‖ of the theorem", "k", -0.5, k, [clusters.length for clusters in groups]),
-            fitted("smallest flip", "d", 0.5, d, [smallest_flip(solved) for solved in sweeps.by_dim]),
+            fit_scaling("smallest flip", "k", -0.5, k, [smallest_flip(solved) for solved in sweeps.by_clusters]),
+            fit_scaling("‖z‖ of the theorem", "k", -0.5, k, [clusters.length for clusters in groups]),
+            fit_scaling("smallest flip", "d", 0.5, d, [smallest_flip(solved) for solved in sweeps.by_dim]),
         )
 
     def default(self, rng: Generator) -> Instance:

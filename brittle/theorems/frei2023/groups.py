@@ -177,7 +177,7 @@ def fresh(instance: Instance) -> Data:
 # The instances on which the theorems of frei2023 are checked by default.
 
 
-def examples_needed(dim: int, clusters: int) -> int:
+def count_needed_examples(dim: int, clusters: int) -> int:
     """n ≥ k ln²d."""
     return math.ceil(clusters * math.log(dim) ** 2)
 
@@ -195,7 +195,7 @@ def cluster_data(
     examples: int | None = None,
 ) -> Data:
     """As few training examples as the theorems ask for, in the span where that is smaller than the space."""
-    examples = examples_needed(dim, clusters) if examples is None else examples
+    examples = count_needed_examples(dim, clusters) if examples is None else examples
     in_span = clusters + examples + test < dim
     setting = Clusters(dim, clusters, noise, balance, random_means, cosine)
     return setting.sample(examples, rng, test=test, in_span=in_span)

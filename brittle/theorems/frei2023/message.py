@@ -9,8 +9,8 @@ from torch import Generator
 
 from brittle.networks import Network
 from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, promise_at_most
-from brittle.theorems.frei2023.averages import averaged_instance
-from brittle.theorems.frei2023.groups import ClusterGroups, examples_needed, fresh, robust_network
+from brittle.theorems.frei2023.averages import make_averaged_instance
+from brittle.theorems.frei2023.groups import ClusterGroups, count_needed_examples, fresh, robust_network
 from brittle.theorems.frei2023.statements import Generalises, KKTClaim, NotRobust, RobustClusterNetworkExists
 from brittle.theorems.helpers import clopper_pearson
 from brittle.theorems.instance import Instance
@@ -80,8 +80,8 @@ class Message(KKTClaim, id="frei2023/message"):
         return robust_network(instance.data)
 
     def default(self, rng: Generator) -> Instance:
-        examples = examples_needed(self.dim, self.clusters)
-        return averaged_instance(self.dim, self.clusters, self.noise, examples, self.test, rng)
+        examples = count_needed_examples(self.dim, self.clusters)
+        return make_averaged_instance(self.dim, self.clusters, self.noise, examples, self.test, rng)
 
     @property
     def _general(self) -> Generalises:

@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.data import Clusters, Data
 from brittle.theorems.comparison import (
     Comparison,
@@ -25,7 +25,7 @@ from brittle.theorems.comparison import (
     promise_at_most,
 )
 from brittle.theorems.frei2023.assumption import PROPERTIES, ordinary, p4, p5, p6
-from brittle.theorems.frei2023.groups import ClusterClaim, ClusterConstants, cluster_data, examples_needed, fresh
+from brittle.theorems.frei2023.groups import ClusterClaim, ClusterConstants, cluster_data, count_needed_examples, fresh
 from brittle.theorems.frei2023.lemmas import FreshLemma
 from brittle.theorems.frei2023.remarks import CLUSTERS
 from brittle.theorems.helpers import kkt_network
@@ -69,7 +69,7 @@ class OtherNoise(FreshLemma):
         )
 
     def default(self, rng: Generator) -> Instance:
-        examples = examples_needed(self.dim, self.clusters)
+        examples = count_needed_examples(self.dim, self.clusters)
         setting = Clusters(self.dim, self.clusters, noise=0.0, cosine=self.cosine)
         data = setting.sample(examples, rng, test=self.test)
         X, X_test = (each + self.noise * self.law(len(each), rng) for each in (data.X, data.test.X))
@@ -100,7 +100,7 @@ class SubGaussianNoise(OtherNoise, id="frei2023/sub-Gaussian"):
 
 def in_their_span(data: Data) -> Data:
     """The same examples, fresh ones and means in coordinates of their common span."""
-    means, unseen = required(data.truth.means, CLUSTERS), data.test.X
+    means, unseen = require_value(data.truth.means, CLUSTERS), data.test.X
     basis = torch.linalg.qr(torch.cat([means, data.X, unseen]).T).Q
     return replace(data, X=data.X @ basis, X_test=unseen @ basis, truth=replace(data.truth, means=means @ basis))
 
@@ -175,7 +175,7 @@ class MoreNoise(ClusterClaim, AtKKTPoint, id="frei2023/more-noise"):
     def _kind(self, instance: Instance) -> Tensor:
         """Whose products with the examples are as A.12 asks, (fresh,)."""
         unseen, groups, numbers = fresh(instance), self.groups(instance), self.numbers(instance)
-        own = required(unseen.truth.cluster, CLUSTERS)[:, None] == groups.cluster
+        own = require_value(unseen.truth.cluster, CLUSTERS)[:, None] == groups.cluster
         products = unseen.X @ instance.data.X.T
         return torch.where(own, products >= numbers.within - 1, products.abs() <= numbers.across - 1).all(1)
 
@@ -227,10 +227,10 @@ class LeftOut(ClusterClaim, AtKKTPoint, id="frei2023/tight"):
     def _strangers(self, instance: Instance) -> Tensor:
         """Ordinary fresh examples of clusters without an example, (n, columns)."""
         unseen, groups = fresh(instance), self.groups(instance)
-        cluster = required(unseen.truth.cluster, CLUSTERS)
+        cluster = require_value(unseen.truth.cluster, CLUSTERS)
         return unseen.X[ordinary(groups, unseen) & ~torch.isin(cluster, groups.cluster)]
 
     def default(self, rng: Generator) -> Instance:
         data = cluster_data(self.dim, self.clusters, self.noise, rng, test=self.test, cosine=self.cosine)
-        data = data.take(required(data.truth.cluster, CLUSTERS) != 0)
+        data = data.take(require_value(data.truth.cluster, CLUSTERS) != 0)
         return Instance(data, kkt_network(data, rng))

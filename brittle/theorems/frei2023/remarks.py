@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Generator, Tensor
 
-from brittle.common.errors import required
+from brittle.common.errors import require_value
 from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, promise_at_least, promise_at_most
 from brittle.theorems.frei2023.assumption import PROPERTIES, ordinary
 from brittle.theorems.frei2023.examples import smallest_flip
@@ -57,7 +57,7 @@ class NearestNeighbourIsRobust(ClusterClaim, AtKKTPoint, id="frei2023/1-NN"):
         groups, unseen = self.groups(instance), fresh(instance)
         for check in PROPERTIES:
             yield from check(groups)
-        noises = unseen.X - groups.centres[required(unseen.truth.cluster, CLUSTERS)]
+        noises = unseen.X - groups.centres[require_value(unseen.truth.cluster, CLUSTERS)]
         longest = float(torch.linalg.vector_norm(noises, dim=1).max())
         yield at_most("largest ‖ξ‖ of a fresh example", longest, groups.noise * math.sqrt(2 * groups.dim))
         strange = int((~ordinary(groups, unseen)).sum())
@@ -121,7 +121,7 @@ class LinearModelIsFragile(ClusterClaim, id="frei2023/linear"):
     def about_data(self, instance: Instance) -> Iterator[Comparison]:
         yield from super().about_data(instance)
         groups, unseen = self.groups(instance), fresh(instance)
-        noises = unseen.X - groups.centres[required(unseen.truth.cluster, CLUSTERS)]
+        noises = unseen.X - groups.centres[require_value(unseen.truth.cluster, CLUSTERS)]
         largest = float((noises @ groups.centres.T).abs().max())
         limit = groups.noise * math.sqrt(groups.dim) * math.log(groups.dim)
         yield at_most("largest |<μ_q, ξ>| of a fresh example", largest, limit)

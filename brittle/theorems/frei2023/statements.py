@@ -65,7 +65,7 @@ def largest_wrong_share(network: TwoLayer, centres: Tensor, labels: Tensor, nois
     return float(scipy.stats.chi2.sf((radii / noise).square().numpy(), rank).mean())
 
 
-def judged_share(counted: int, trials: int, at_most: float, allowed: float) -> float:
+def judge_share(counted: int, trials: int, at_most: float, allowed: float) -> float:
     """The lower end of the counted interval where it exceeds what is allowed, whatever the upper bound says; else the
     upper bound where it suffices; else NaN."""
     low, _ = clopper_pearson(counted, trials)
@@ -163,7 +163,7 @@ class Generalises(SolvedClaim, id="frei2023/3.1"):
         rates = self._rates(training_constants(instance))
         return Witness(
             {
-                **{name: judged_share(wrong, len(unseen), most, rate) for name, rate in rates.items()},
+                **{name: judge_share(wrong, len(unseen), most, rate) for name, rate in rates.items()},
                 "test error, certified at most": most,
                 "test error, counted": wrong / len(unseen),
                 "fresh examples": float(len(unseen)),
@@ -262,7 +262,7 @@ class NotRobust(SolvedClaim, id="frei2023/4.2"):
         after = instance.two_layer.margins(unseen.X + moved, unseen.y)
         stays, most = int(((before <= 0) | (after >= 0)).sum()), _stays_at_most(instance)
         measures = {
-            NOT_FLIPPED: judged_share(stays, len(unseen), most, training_constants(instance).strange),
+            NOT_FLIPPED: judge_share(stays, len(unseen), most, training_constants(instance).strange),
             "share that does not flip, counted": stays / len(unseen),
             "‖z‖/√d": groups.length / math.sqrt(groups.dim),
             **other_measures(instance, unseen.X + moved, unseen.y),

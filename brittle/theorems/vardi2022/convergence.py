@@ -25,7 +25,15 @@ from brittle.data import Data, Sphere
 from brittle.kkt import residual
 from brittle.networks import TorchLinearInit, TwoLayer
 from brittle.theorems.base import Theorem
-from brittle.theorems.comparison import Comparison, Promise, Witness, at_most, fitted, promise_at_least, promise_at_most
+from brittle.theorems.comparison import (
+    Comparison,
+    Promise,
+    Witness,
+    at_most,
+    fit_scaling,
+    promise_at_least,
+    promise_at_most,
+)
 from brittle.theorems.helpers import exponential
 from brittle.theorems.instance import Facts, Instance
 from brittle.training import Exponential, Flow, Logistic, LogLoss, LossFunction
@@ -171,7 +179,9 @@ def _rate(decades: list[tuple[float, float, float]]) -> float:
     """NaN where there are fewer than three, too few for a rate."""
     if len(decades) < 3:
         return math.nan
-    return -fitted("ε", "|ln L|", 0.0, [-log_loss for log_loss, _, _ in decades], [e for _, e, _ in decades]).fitted
+    return -fit_scaling(
+        "ε", "|ln L|", 0.0, [-log_loss for log_loss, _, _ in decades], [e for _, e, _ in decades]
+    ).fitted
 
 
 def _distance(network: TwoLayer, data: Data) -> tuple[float, float]:

@@ -95,7 +95,9 @@ def almost_orthogonal_instance(
     return Instance(data, network, OtherPoints(tuple(others)))
 
 
-def surrounded_instance(dim: int, examples: int, coherence: float, rng: Generator, *, balance: float = 0.5) -> Instance:
+def make_surrounded_instance(
+    dim: int, examples: int, coherence: float, rng: Generator, *, balance: float = 0.5
+) -> Instance:
     """Almost orthogonal examples, each with three longer ones round it that a KKT point has beyond its margin."""
     core = AlmostOrthogonal(dim, coherence).sample(examples, rng, in_span=True)
     y, columns = shares(examples, balance).repeat(4), 4 * examples

@@ -22,7 +22,7 @@ from brittle.theorems.comparison import (
     Witness,
     at_least,
     at_most,
-    fitted,
+    fit_scaling,
     promise_at_most,
 )
 from brittle.theorems.helpers import kkt_network
@@ -39,10 +39,10 @@ from brittle.theorems.vardi2022.groups import (
     ExampleGroups,
     almost_orthogonal_instance,
     geometry,
+    make_surrounded_instance,
     robust_network,
     shares,
     sphere_at_its_limit,
-    surrounded_instance,
 )
 from brittle.training import Exponential, Flow, LogLoss
 
@@ -152,7 +152,7 @@ class UniversalPerturbationOnTheMargin(UniversalOverExamples, id="vardi2022/C4.1
 
     def default(self, rng: Generator) -> Instance:
         """Longer examples round every one of them are beyond the margin, too many and too long for Theorem 4.1."""
-        return surrounded_instance(self.dim, self.examples, self.coherence, rng, balance=self.balance)
+        return make_surrounded_instance(self.dim, self.examples, self.coherence, rng, balance=self.balance)
 
 
 # Theorems 2.1 and 4.1 together: a network that gradient flow has brought near a KKT point is flipped by the same z.
@@ -270,8 +270,8 @@ class Lengths(ScalingClaim, id="vardi2022/Ex1"):
         random = [ExampleGroups(data).length / math.log(len(data)) ** 0.25 for data in sweeps.spheres]
         dims = [data.dim for data in sweeps.spheres]
         return (
-            fitted("‖z‖, orthogonal, n = d/3", "d", 0.0, self.orthogonal_dims, orthogonal),
-            fitted("‖z‖/ln(n)^(1/4), sphere at its limit", "d", 0.25, dims, random),
+            fit_scaling("‖z‖, orthogonal, n = d/3", "d", 0.0, self.orthogonal_dims, orthogonal),
+            fit_scaling("‖z‖/ln(n)^(1/4), sphere at its limit", "d", 0.25, dims, random),
         )
 
     def default(self, rng: Generator) -> Instance:

@@ -150,7 +150,7 @@ WIDE_ENOUGH = (2 / (2 - math.sqrt(2))) ** 2  # 11.66: then 2ln(2/γ)/√m ≤ (2
 LARGEST_OUTPUT = "largest |f(x)| over the ball"
 
 
-def output_bound(width: int, radius: float, gamma: float) -> float:
+def bound_output(width: int, radius: float, gamma: float) -> float:
     """√(2ln(2/γ)) + 2ln(2/γ)/√m + C0."""
     chance = math.log(2 / gamma)
     return math.sqrt(2 * chance) + 2 * chance / math.sqrt(width) + radius
@@ -166,7 +166,7 @@ class BoundedOutput(BallClaim, id="wang2022/B.5"):
     claim: ClassVar = "in the whole lazy ball |f(x)| ≤ √(2ln(2/γ)) + 2ln(2/γ)/√m + C0"
 
     def bound(self, instance: Instance) -> list[Promise]:
-        return [promise_at_most(LARGEST_OUTPUT, output_bound(instance.two_layer.width, self.radius, self.gamma))]
+        return [promise_at_most(LARGEST_OUTPUT, bound_output(instance.two_layer.width, self.radius, self.gamma))]
 
     def witness(self, instance: Instance) -> Witness:
         ball = self.ball(instance)
@@ -176,7 +176,7 @@ class BoundedOutput(BallClaim, id="wang2022/B.5"):
     def failures(self, trials: int, rng: Generator) -> Failures:
         """The inputs w_s(0)·x are independent N(0, 1): nothing else of the start matters."""
         failures, V = 0, self.radius / math.sqrt(self.width)
-        most, rows = output_bound(self.width, self.radius, self.gamma), max(1, DRAWS_AT_ONCE // self.width)
+        most, rows = bound_output(self.width, self.radius, self.gamma), max(1, DRAWS_AT_ONCE // self.width)
         for first in range(0, trials, rows):
             z = torch.randn(min(rows, trials - first), self.width, generator=rng, dtype=torch.float64)
             up = torch.rand(z.shape, generator=rng) < 0.5

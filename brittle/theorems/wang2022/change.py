@@ -18,12 +18,12 @@ from brittle.theorems.comparison import (
     Witness,
     at_least,
     at_most,
-    fitted,
+    fit_scaling,
     promise_at_most,
 )
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.wang2022.ball import APPLIES, BallClaim, WeightBall, about_ball, lazy_instance
-from brittle.theorems.wang2022.neurons import RareCrossingNearby, displaced
+from brittle.theorems.wang2022.neurons import RareCrossingNearby, displace_examples
 
 ROUNDS = 4
 BEYOND = 1e-6  # how far beyond its kinks a neuron is put, beside the ball's radius
@@ -40,7 +40,7 @@ def largest_change(ball: WeightBall, row: int, size: float, rays: Sequence[Tenso
             change = gradient(network, x) - gradient(network, x + delta)
             if (length := float(change.norm())) > most:
                 best, most = (network, delta), length
-            network = switched(ball, row, delta, change / max(length, 1e-300))
+            network = switch_neurons(ball, row, delta, change / max(length, 1e-300))
     return replace(best[0], start=start), best[1]
 
 
@@ -49,7 +49,7 @@ def gradient(network: TwoLayer, x: Tensor) -> Tensor:
     return network.logit_gradients(x[None], torch.ones(1, dtype=network.dtype))[0]
 
 
-def switched(ball: WeightBall, row: int, delta: Tensor, r: Tensor) -> TwoLayer:
+def switch_neurons(ball: WeightBall, row: int, delta: Tensor, r: Tensor) -> TwoLayer:
     """Every neuron is on at x and off at x + δ, or the other way round, as adds along r, if it can; a neuron that would
     take away by switching does not switch, if it can help it."""
     start, x, V = replace(ball.start, start=None), ball.instance.data.X[row], ball.reach * (1 - 1e-9)
@@ -113,7 +113,7 @@ class FixedDirection(ChangeNearby):
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball, X = self.ball(instance), instance.data.X
-        moved = gradients(instance, displaced(X, self.size(ball.dim)))
+        moved = gradients(instance, displace_examples(X, self.size(ball.dim)))
         anyway = float((gradients(instance, X).norm(dim=1) + moved.norm(dim=1)).max())
         return [promise_at_most(IN_DIRECTION, self.most(ball), trivial=anyway)]
 
@@ -123,10 +123,10 @@ class FixedDirection(ChangeNearby):
 
     def witness(self, instance: Instance) -> Witness:
         ball, X = self.ball(instance), instance.data.X
-        moved, r = displaced(X, self.size(ball.dim)), torch.roll(X, 2, dims=1)
+        moved, r = displace_examples(X, self.size(ball.dim)), torch.roll(X, 2, dims=1)
         here = (r * (gradients(instance, X) - gradients(instance, moved))).sum(1)
         rows = range(len(X))
-        found = [switched(ball, row, moved[row] - X[row], r[row]) for row in rows]
+        found = [switch_neurons(ball, row, moved[row] - X[row], r[row]) for row in rows]
         attained = [float(r[i] @ (gradient(W, X[i]) - gradient(W, moved[i]))) for i, W in zip(rows, found, strict=True)]
         largest = {"largest of the network": float(here.max()), "largest that a W was found to have": max(attained)}
         return Witness({IN_DIRECTION: float(from_above(ball, moved, r).max()), **largest})
@@ -180,7 +180,7 @@ class SoundFixedDirection(FixedDirection, id="wang2022/B.8-repaired"):
         return at_the_start(self.size(ball.dim), ball.dim, m, t) + self.radius + flips
 
 
-def found_change(ball: WeightBall, row: int, size: float, rays: Sequence[Tensor] = ()) -> float:
+def find_largest_change(ball: WeightBall, row: int, size: float, rays: Sequence[Tensor] = ()) -> float:
     """The largest ‖∇f(x) - ∇f(x+δ)‖ that a W of the ball and a δ of this size are found to have."""
     x, (network, delta) = ball.instance.data.X[row], largest_change(ball, row, size, rays)
     return float((gradient(network, x) - gradient(network, x + delta)).norm())
@@ -223,13 +223,13 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
         most = change_bound(ball.dim, math.log(ball.width), self.radius, self.size_constant)
-        return [promise_at_most(ANYWHERE, most, trivial=held_anyway(ball))]
+        return [promise_at_most(ANYWHERE, most, trivial=bound_any_change(ball))]
 
     def witness(self, instance: Instance) -> Witness:
         """Over the ball and over δ: by ascent from the gradient's own direction and from a few others."""
         ball, size = self.ball(instance), self.size(instance.data.dim)
         rays = torch.randn(self.directions, ball.dim, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        found = max(found_change(ball, row, size, list(rays)) for row in range(len(instance.data)))
+        found = max(find_largest_change(ball, row, size, list(rays)) for row in range(len(instance.data)))
         here = gradients(instance, instance.data.X)
         return Witness({ANYWHERE: found, "smallest ‖∇f(x)‖ of the network": float(here.norm(dim=1).min())})
 
@@ -242,7 +242,7 @@ class GradientChange(ChangeNearby, id="wang2022/B.9"):
         return ParameterRange(self.id, unknown, first, math.inf, given, why)
 
 
-def held_anyway(ball: WeightBall) -> float:
+def bound_any_change(ball: WeightBall) -> float:
     """2(‖W(0)‖‖v‖ + C0): twice the longest gradient of the ball."""
     return 2 * (float(torch.linalg.matrix_norm(ball.start.W, 2) * ball.network.v.norm()) + ball.radius)
 
@@ -289,7 +289,9 @@ class SmallChange(ScalingClaim, id="wang2022/L4.4"):
         instance, changes, lengths = None, [], []
         for dim in self.dims:
             instance = lazy_instance(dim, math.ceil(dim**2.4), self.radius, 1, 0, rng)
-            changes.append(found_change(WeightBall(instance, self.radius), 0, self.size_constant / math.sqrt(dim)))
+            changes.append(
+                find_largest_change(WeightBall(instance, self.radius), 0, self.size_constant / math.sqrt(dim))
+            )
             lengths.append(float(gradients(instance, instance.data.X).norm()))
         assert instance is not None
         return replace(instance, facts=ChangeSweep(self.dims, tuple(changes), tuple(lengths)))
@@ -301,15 +303,15 @@ class SmallChange(ScalingClaim, id="wang2022/L4.4"):
 
     def witness(self, instance: Instance) -> Witness:
         size = self.size_constant / math.sqrt(instance.data.dim)
-        found = found_change(WeightBall(instance, self.radius), 0, size)
+        found = find_largest_change(WeightBall(instance, self.radius), 0, size)
         return Witness({ANYWHERE: found, f"{ANYWHERE} over √d": found / math.sqrt(instance.data.dim)})
 
     def scaling(self, instance: Instance) -> tuple[Scaling, ...]:
         sweep = instance.known(ChangeSweep)
         if sweep is None:
             return ()
-        own = fitted("‖∇f(x)‖", "d", 0.5, sweep.dims, sweep.gradients)
-        return fitted(ANYWHERE, "d", 0.5, sweep.dims, sweep.changes), own
+        own = fit_scaling("‖∇f(x)‖", "d", 0.5, sweep.dims, sweep.gradients)
+        return fit_scaling(ANYWHERE, "d", 0.5, sweep.dims, sweep.changes), own
 
 
 @dataclass(frozen=True)
@@ -399,7 +401,7 @@ def chosen_rows(count: float, dim: float, width: float, gamma: float) -> float:
     return math.sqrt(k / width) * longest
 
 
-def uniform_bound(dim: float, width: float, radius: float, size: float, gamma: float) -> float:
+def bound_uniformly(dim: float, width: float, radius: float, size: float, gamma: float) -> float:
     """2·2√t((4R√ln d)^¼ + √(t/m)) + C0 and what the rows that W and δ choose can add."""
     reach, epsilon = radius / math.sqrt(width), 1 / (math.sqrt(width) * math.sqrt(dim))  # any ε is allowed
     net = dim * math.log(1 + 2 * size / epsilon)
@@ -427,13 +429,15 @@ class UniformChange(GradientChange, id="wang2022/B.9-repaired"):
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
-        most = uniform_bound(ball.dim, ball.width, self.radius, self.size(ball.dim), self.gamma)
-        return [promise_at_most(ANYWHERE, most, trivial=held_anyway(ball))]
+        most = bound_uniformly(ball.dim, ball.width, self.radius, self.size(ball.dim), self.gamma)
+        return [promise_at_most(ANYWHERE, most, trivial=bound_any_change(ball))]
 
     def solve_for(self, unknown: str) -> ParameterRange:
         if unknown != "dim":
             return super().solve_for(unknown)
-        first = bites_from(lambda d, m: uniform_bound(d, m, self.radius, self.size_constant / math.sqrt(d), self.gamma))
+        first = bites_from(
+            lambda d, m: bound_uniformly(d, m, self.radius, self.size_constant / math.sqrt(d), self.gamma)
+        )
         given = {"radius": self.radius, "size_constant": self.size_constant, "gamma": self.gamma}
         why = "from here on the bound at m = d^2.4 is below √d/4, what B.7 gives for the gradient itself"
         return ParameterRange(self.id, unknown, first, math.inf, given, why)

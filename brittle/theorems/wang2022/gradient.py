@@ -39,7 +39,7 @@ def first_term(dim: int, width: int, gamma: float) -> float:
     return math.sqrt(max(active, 0.0) * max(length, 0.0))
 
 
-def printed_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
+def compute_printed_last_term(dim: int, width: int, radius: float, gamma: float) -> float:
     """[(C0 + √(ln(4/γ)/2))/√m]^½ (d + 4√(d ln(8m/γ)))^½."""
     share = (radius + math.sqrt(math.log(4 / gamma) / 2)) / math.sqrt(width)
     return math.sqrt(share * (dim + 4 * math.sqrt(dim * math.log(8 * width / gamma))))
@@ -70,7 +70,7 @@ class LongGradient(BallClaim):
     def witness(self, instance: Instance) -> Witness:
         ball = self.ball(instance)
         here = ball.network.logit_gradients(instance.data.X, torch.ones(len(instance.data), dtype=torch.float64))
-        return Witness({SHORTEST: shortest_found(ball), HERE: float(here.norm(dim=1).min())})
+        return Witness({SHORTEST: find_shortest_gradient(ball), HERE: float(here.norm(dim=1).min())})
 
     def bound(self, instance: Instance) -> list[Promise]:
         ball = self.ball(instance)
@@ -78,7 +78,7 @@ class LongGradient(BallClaim):
 
     def failures(self, trials: int, rng: Generator) -> Failures:
         least = self.least(self.dim, self.width)
-        sizes = [drawn_gradient(self.dim, self.width, self.radius, rng) for _ in range(trials)]
+        sizes = [draw_shortest_gradient(self.dim, self.width, self.radius, rng) for _ in range(trials)]
         return Failures(sum(size < least for size in sizes), 0, self.gamma)
 
     def least(self, dim: int, width: int) -> float:
@@ -102,7 +102,7 @@ class PrintedLongGradient(LongGradient, id="wang2022/B.7"):
     )
 
     def last_term(self, dim: int, width: int) -> float:
-        return printed_last_term(dim, width, self.radius, self.gamma)
+        return compute_printed_last_term(dim, width, self.radius, self.gamma)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class SoundLongGradient(LongGradient, id="wang2022/B.7-repaired"):
         return sound_last_term(dim, width, self.radius, self.gamma)
 
 
-def shortest_found(ball: WeightBall) -> float:
+def find_shortest_gradient(ball: WeightBall) -> float:
     """The smallest ‖∇f(x; W)‖ over the examples and the networks of the ball that ascent reaches."""
     X, ones = ball.instance.data.X, torch.ones(1, dtype=torch.float64)
     networks = [WorstCase(ball, row).gradient for row in range(len(X))]
@@ -136,7 +136,7 @@ def shortest_gradient(ball: WeightBall, row: int) -> float:
     return _shortest(fixed - along * x, movable, (z > 0)[unstable], shift)
 
 
-def drawn_gradient(dim: int, width: int, radius: float, rng: Generator) -> float:
+def draw_shortest_gradient(dim: int, width: int, radius: float, rng: Generator) -> float:
     """The same for a start that is drawn anew by its law: the stable neurons only count by their sum."""
     V = radius / math.sqrt(width)
     unstable = _binomial(width, math.erf(V / math.sqrt(2)), rng)
@@ -289,7 +289,7 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
 
     def default(self, rng: Generator) -> Instance:
         drawn = [lazy_instance(self.dim, self.width, self.radius, 1, 0, rng) for _ in range(self.draws)]
-        found = [shortest_found(WeightBall(each, self.radius)) for each in drawn]
+        found = [find_shortest_gradient(WeightBall(each, self.radius)) for each in drawn]
         reaches = Reaches(tuple(Reach(length, math.sqrt(self.dim) / 4) for length in found))
         return replace(drawn[-1], facts=reaches)
 
@@ -305,7 +305,7 @@ class PrintedQuarterRoot(Theorem, id="wang2022/L4.2-printed"):
 
     def witness(self, instance: Instance) -> Witness:
         drawn = instance.known(Reaches)
-        alone = (Reach(shortest_found(WeightBall(instance, self.radius)), math.sqrt(instance.data.dim) / 4),)
+        alone = (Reach(find_shortest_gradient(WeightBall(instance, self.radius)), math.sqrt(instance.data.dim) / 4),)
         starts = alone if drawn is None else drawn.starts
         low = clopper_pearson(sum(reach.part < reach.limit for reach in starts), len(starts))[0]
         return Witness({TOO_MANY: low, SHORTEST: min(reach.part for reach in starts), "√d/4": starts[0].limit})

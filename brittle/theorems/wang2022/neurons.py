@@ -27,7 +27,7 @@ def most_unstable(width: int, reach: float, gamma: float) -> float:
     return reach * width + math.sqrt(width * math.log(1 / gamma) / 2)
 
 
-def displaced(x: Tensor, size: float) -> Tensor:
+def displace_examples(x: Tensor, size: float) -> Tensor:
     """x + δ with a fixed δ of this size, orthogonal to x: the choice may not depend on the weights."""
     across = torch.roll(x, 1, dims=-1)
     across = across - (across * x).sum(-1, keepdim=True) * x / x.square().sum(-1, keepdim=True)
@@ -64,7 +64,7 @@ class FewUnstable(Unstable, id="wang2022/B.4"):
 
     def witness(self, instance: Instance) -> Witness:
         ball = self.ball(instance)
-        moved = displaced(instance.data.X, self.size)
+        moved = displace_examples(instance.data.X, self.size)
         near = (moved @ ball.start.W.T).abs() <= ball.reach * moved.norm(dim=1, keepdim=True)
         return Witness({AT_X: float(ball.unstable().sum(1).max()), AT_MOVED: float(near.sum(1).max())})
 
@@ -107,7 +107,7 @@ class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
         seed = int(torch.randint(2**31, (), generator=rng))
         rest = torch.from_numpy(scipy.stats.chi2(self.dim - 1).rvs(z.shape, random_state=seed))
         data = Sphere(self.dim, radius=1.0).sample(1, rng)
-        return Instance(data, facts=CrossedCounts(crossed(z, z.square() + rest, self.size)))
+        return Instance(data, facts=CrossedCounts(find_crossed_neurons(z, z.square() + rest, self.size)))
 
     def hypotheses(self, instance: Instance) -> Iterator[Comparison]:
         if instance.network is not None:
@@ -121,7 +121,7 @@ class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
         if drawn is not None:
             return drawn.counts
         ball = self.ball(instance)
-        return crossed(ball.inputs, ball.start.W.square().sum(1), self.size)
+        return find_crossed_neurons(ball.inputs, ball.start.W.square().sum(1), self.size)
 
     def bound(self, instance: Instance) -> list[Promise]:
         return [promise_at_most(TOO_MANY, self.gamma, certain=True)]
@@ -138,7 +138,7 @@ class PrintedUnstable(Unstable, id="wang2022/B.4-printed"):
         return 1 - self.gamma
 
 
-def crossed(inputs: Tensor, squared_norms: Tensor, size: float) -> Tensor:
+def find_crossed_neurons(inputs: Tensor, squared_norms: Tensor, size: float) -> Tensor:
     """Neurons with a zero of w(0)·(x + δ) within ‖δ‖ ≤ R: any W near them then differs in sign there, (draws,)."""
     return (inputs.abs() <= size * squared_norms.sqrt()).sum(1)
 

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from brittle.networks import TwoLayer
 from brittle.theorems.base import ParameterRange, ScalingClaim, chance
-from brittle.theorems.comparison import Comparison, Scaling, Witness, at_least, fitted
+from brittle.theorems.comparison import Comparison, Scaling, Witness, at_least, fit_scaling
 from brittle.theorems.instance import Facts, Instance
 from brittle.theorems.wang2022.attack import OUTPUT, OneStep, one_step, together
 from brittle.theorems.wang2022.ball import APPLIES, WeightBall, about_ball, lazy_instance
@@ -97,7 +97,7 @@ class OneStepSweep(Facts):
                 values = [_mean(step.named()[name]) for step in steps]
                 if all(0 < value < math.inf for value in values):
                     label = f"{name} {kind} at C0/√d = {self.ratio(rung):.2g}"
-                    yield fitted(label, "d", claimed, self.dims, values)
+                    yield fit_scaling(label, "d", claimed, self.dims, values)
 
 
 def _mean(values: Tensor) -> float:
@@ -274,7 +274,9 @@ class NoRobustLazyNetwork(LazySweep, id="wang2022/C3.2"):
         )
         means = {kind: [sum(each) / len(each) for each in values] for kind, values in kinds}
         finite = {kind: values for kind, values in means.items() if all(map(math.isfinite, values))}
-        return tuple(fitted(f"{RADIUS_90}, {kind}", "d", -0.5, radii.dims, values) for kind, values in finite.items())
+        return tuple(
+            fit_scaling(f"{RADIUS_90}, {kind}", "d", -0.5, radii.dims, values) for kind, values in finite.items()
+        )
 
     def witness(self, instance: Instance) -> Witness:
         networks = {"typical": instance.two_layer, "worst": hardest_for_all(WeightBall(instance, self.radius))}
