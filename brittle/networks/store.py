@@ -46,7 +46,7 @@ def archive_kind(path: str | Path) -> str:
         with open_archive(path, "an archive") as archive:
             if "constants.pkl" in archive:
                 return "script"
-            return "export_network" if "archive_format" in archive else "tensors"
+            return "exported" if "archive_format" in archive else "tensors"
     except InputError:
         return "tensors"
 
@@ -188,7 +188,7 @@ def _program(path: str | Path, output: Choice | None = None) -> Graph | None:
         return None
     kind = archive_kind(path)
     require(kind != "tensors" or suffix == ".pt", f"{path}: is not an exported program")
-    read = {"script": read_script, "export_network": read_exported}.get(kind)
+    read = {"script": read_script, "exported": read_exported}.get(kind)
     return None if read is None else read(path, output)
 
 

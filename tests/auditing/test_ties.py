@@ -100,4 +100,4 @@ def test_a_network_on_plateaus_is_said_to_be(subspace):
     assert ties.median < 0.6 * audit.vulnerability.free.median
     assert f"no class is ahead from {ties.median:.3g} on" in audit.verdict
     assert audit.limit.share < 1
-    assert audit.to_json()["vulnerability"]["measure_ties"]["median"] == ties.median
+    assert audit.to_json()["vulnerability"]["tied"]["median"] == ties.median

@@ -78,7 +78,7 @@ def test_without_a_browser_the_address_is_enough(capsys, files, served, monkeypa
 def test_data_alone_are_points_of_the_laboratory(files, served, monkeypatch):
     digits = Data([[0.0, 1.0], [1.0, 0.0]], [1.0, -1.0])
     network = bt.networks.TorchLinearInit().draw(2, 3, torch.Generator().manual_seed(0))
-    monkeypatch.setattr(command, "embedded", lambda rng: (network, digits))
+    monkeypatch.setattr(command, "make_default_subject", lambda rng: (network, digits))
     (files / "own.csv").write_text("a,b,label\n0.5,1,0\n1,-2,1\n2,2,1\n")
     assert main(["explore", "--data", str(files / "own.csv"), "--no-browser"]) == 0
     assert served[0].own.X.tolist() == [[0.5, 1.0], [1.0, -2.0], [2.0, 2.0]]

@@ -87,7 +87,7 @@ def test_a_file_in_the_making_is_removed(name, tmp_path):
 
 def test_what_must_not_be_cut_in_two_is_finished_first(tmp_path):
     work = """
-        with interrupts.held():
+        with interrupts.hold_signals():
             begun()
             time.sleep(2 * interrupts.GRACE)
             write_json(sys.argv[1] + "/whole.json", {})
