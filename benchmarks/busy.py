@@ -40,7 +40,7 @@ def written(name: str, folder: Path, examples: int) -> tuple[Path, Path]:
     module, X = NETWORKS[name]().eval(), torch.rand(examples, 784).double()
     network = bt.networks.as_network(module, (784,))
     model, data = folder / f"{name}.pt", folder / f"{name}.npz"
-    torch.jit.trace(module, torch.zeros(2, 784)).save(str(model))  # type: ignore[no-untyped-call]
+    bt.networks.save_network(network, model)
     save_data(Data(X, network.predict(X)), data)
     return model, data
 
