@@ -70,7 +70,7 @@ def audit(
     for all that have a name. Work is counted, in passes that take `speed` times as long as their operations on the
     nominal machine: a power of two, measured at the start unless given. The same seed and speed give the same audit,
     unless a time limit ends it: 1.4 budgets of computing or 1.8 by the clock, from the start. The `crew` attacks and
-    certifies: `experiments.Crew` in many processes.
+    certifies: `experiments.Executor` in many processes.
 
     Examples:
         >>> import brittle as bt

@@ -120,7 +120,7 @@ class Subspace(Setting):
     """Samples of `inner`, a setting of R^(d-ℓ), laid into R^d by a random rotation.
 
     `inner` is the uniform law on the sphere of radius √(d-ℓ) unless given: any setting whose samples have d - ℓ
-    columns will do, `Gaussian` and `Given` points among them.
+    columns will do, `Gaussian` and `GivenPoints` among them.
 
     Examples:
         >>> import torch

@@ -29,7 +29,7 @@ from brittle.training.stops import UNTIL, Steps, Stop
 class Adversarial(Trainer):
     """Every step is an epoch: PGD examples within `budget`, SGD on them, hidden weights projected to the ball.
 
-    The ball is ‖w_s - w_s(0)‖ ≤ radius/√m, as in `Lazy`, None for no projection; it is applied per `epoch` (as
+    The ball is ‖w_s - w_s(0)‖ ≤ radius/√m, as in `LazyTraining`, None for no projection; it is applied per `epoch` (as
     printed) or per `step`. Ends when the robust training accuracy has not risen for `patience` epochs, and returns the
     best network. With `normalised=False` the inner steps use the raw gradient of the loss.
 

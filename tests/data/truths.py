@@ -1,4 +1,4 @@
-"""What the fields of `Truth` claim, measured on the data."""
+"""What the fields of `DataInfo` claim, measured on the data."""
 
 from collections.abc import Iterable
 from pathlib import Path
